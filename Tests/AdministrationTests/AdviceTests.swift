@@ -16,12 +16,12 @@ struct AdviceTests {
     }
 
     @Test(arguments: [401, 403])
-    func `401 and 403: the secret, or how it is sent`(code: Int) async throws {
+    func `advice for a 401 or 403 is to check the secret, and how it is sent`(code: Int) async throws {
         let said = try await status(.status(code)).text
         #expect(said.contains("what to do: check client_id, client_secret and token_endpoint_auth_method\n"))
     }
 
-    @Test func `a secret that servers read in different ways: how to write it`() async throws {
+    @Test func `advice for a secret that servers read in different ways says how to write it`() async throws {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401)])
         for (encoding, others) in [("form", "percent or raw"), ("percent", "form or raw"), ("raw", "form or percent")] {
             let proxy = try await RunningProxy(
@@ -40,7 +40,7 @@ struct AdviceTests {
         }
     }
 
-    @Test func `404, 405, a redirect and a web page: the address, shown`() async throws {
+    @Test func `advice for a 404, 405, redirect or web page shows the address to check`() async throws {
         for answer: TokenEndpointAnswer in [
             .status(404), .status(405), .html(200), .html(404), .redirect(302, to: "http://127.0.0.1:1/x"),
         ] {
@@ -49,7 +49,7 @@ struct AdviceTests {
         }
     }
 
-    @Test func `what the server wrote as token_type is shown, and how to take it; a token in its place is not`()
+    @Test func `advice for an unknown token_type shows the word and how to take it, and no token in its place`()
         async throws
     {
         let text = try await status(.token(accessToken, type: "access_token")).text
@@ -70,7 +70,7 @@ struct AdviceTests {
         #expect(Advice.sentence(for: known) == "run it")
     }
 
-    @Test func `a password that is refused: user name and password`() async throws {
+    @Test func `advice for a refused password is to check user name and password`() async throws {
         let text = try await status(
             .error("invalid_grant", status: 400),
             client: "grant_type: password\nusername: ada\npassword: wrong\nallow_deprecated: true"
@@ -79,7 +79,7 @@ struct AdviceTests {
         #expect(!text.contains("refresh token"))
     }
 
-    @Test func `the issuer that the server names is shown, and how to write it`() throws {
+    @Test func `advice for another issuer shows the server's, and how to write it`() throws {
         var status = HeimdallrStatus(
             client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,
             waiters: 0, hasSettled: true)
@@ -149,7 +149,7 @@ struct AdviceTests {
         #expect(!Advice(status).sentence(for: .clientRefused(missing, retryAfter: .zero)).contains("elsewhere"))
     }
 
-    @Test func `a template of issuers is never to be written`() {
+    @Test func `advice never tells to write a template of issuers`() {
         let status = HeimdallrStatus(
             client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,
             waiters: 0, hasSettled: true)

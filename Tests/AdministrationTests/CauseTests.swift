@@ -24,7 +24,7 @@ struct CauseTests {
         return text.replacing("&#x2F;", with: "/").replacing("&amp;", with: "&").replacing("&#39;", with: "'")
     }
 
-    @Test func `of a token endpoint: refused, unknown name, TLS, in status and on the page`()
+    @Test func `status and page tell why a token endpoint was not reached, with its address`()
         async throws
     {
         // Nobody here trusts its certificate.
@@ -55,7 +55,7 @@ struct CauseTests {
         try await server.stop()
     }
 
-    @Test func `of an upstream: refused, unknown name, TLS, in status and on the page`() async throws {
+    @Test func `status and page tell why an upstream was not reached, with its address`() async throws {
         // Nobody here trusts its certificate.
         let server = try await Nginx.secure()
         let endpoint = try TokenEndpoint([.token(accessToken)])

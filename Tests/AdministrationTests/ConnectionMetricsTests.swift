@@ -10,7 +10,7 @@ struct ConnectionMetricsTests {
         return page
     }
 
-    @Test func `open, used, idle, waiting, made and used again`() async throws {
+    @Test func `connections that are open, used, idle, awaited, made and used again are counted`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in
             if exchange.head.target == "/held" { gate.wait() }
@@ -78,7 +78,7 @@ struct ConnectionMetricsTests {
         #expect(page.value("heimdallr_upstream_connections_reused_total", api) == 1)
     }
 
-    @Test func `the ends of certificates, ours and theirs`() async throws {
+    @Test func `the metrics tell the ends of certificates, ours and the servers'`() async throws {
         let authority = try await PrivateCA(days: 40)
         let ours = try await authority.client()
         let nginx = try await Nginx(
@@ -123,7 +123,7 @@ struct ConnectionMetricsTests {
         #expect(page.samples.keys.count { $0.name == name } == expected.count)
     }
 
-    @Test func `of trust anchors, the one that ends next`() async throws {
+    @Test func `the metric of trust anchors tells the one that ends next`() async throws {
         let next = try await PrivateCA(days: 20)
         let last = try await PrivateCA(days: 300)
         let ended = try await last.server(days: -1)
@@ -139,7 +139,7 @@ struct ConnectionMetricsTests {
         #expect(abs(try #require(end) - Date().timeIntervalSince1970 - 20 * 86_400) < 3600)
     }
 
-    @Test func `a client's state and its store`() async throws {
+    @Test func `the metrics tell a client's state and its store`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.status(503)]))
         let name = "heimdallr_client_state"
         let page = try await eventually("it backs off") {

@@ -53,7 +53,7 @@ struct EventTests {
         #expect((object["message"] as? String)?.contains("<script>") == true)
     }
 
-    @Test func `a reader that does not keep up loses the oldest`() async {
+    @Test func `a reader of events that does not keep up loses the oldest`() async {
         let feed = EventFeed()
         let stream = feed.subscribe()
         for number in 0..<1000 {

@@ -23,7 +23,7 @@ struct LimitTests {
         #expect(try await admin.get("/livez").status == 200)
     }
 
-    @Test func `a request that does not come whole is not waited for`() async throws {
+    @Test func `a request that does not come whole is given up`() async throws {
         let admin = try await AdministeredProxy()
         let silent = try await RawClient.connect(port: admin.adminPort)
         let half = try await RawClient.connect(port: admin.adminPort)
@@ -99,7 +99,7 @@ struct LimitTests {
         withExtendedLifetime((streams, new)) {}
     }
 
-    @Test func `so many readers of events, and no more`() async throws {
+    @Test func `no more than 32 readers of events are served`() async throws {
         let admin = try await AdministeredProxy()
         var readers: [RawClient] = []
         // Those who are gone, or never wanted the body, take no place.

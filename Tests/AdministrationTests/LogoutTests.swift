@@ -76,7 +76,7 @@ struct LogoutTests {
         (.close, "broke before the answer was whole"),
         (.redirect(302, to: "http://127.0.0.1:1/"), "redirect"),
     ])
-    func `what the server would not revoke is kept, and can be forgotten alone`(
+    func `a token that the server would not revoke is kept, and can be forgotten alone`(
         answer: TokenEndpointAnswer, words: String
     ) async throws {
         let (admin, endpoint) = try await proxy(revocation: [answer])
@@ -93,7 +93,7 @@ struct LogoutTests {
         #expect(endpoint.requests.count == count)
     }
 
-    @Test func `once the refresh token is revoked all is forgotten, and what failed is said`() async throws {
+    @Test func `once the refresh token is revoked all tokens are forgotten, and failures are told`() async throws {
         let (admin, _) = try await proxy(revocation: [.status(200), .status(500)])
         let run = try await admin.run("logout", "api")
         #expect(run.ending == .exited(1))
@@ -110,7 +110,7 @@ struct LogoutTests {
         #expect(run.output.contains("does not revoke access tokens; this one expires in 59 min"))
     }
 
-    @Test func `without an endpoint the answer is definite, and nothing changes`() async throws {
+    @Test func `a logout without an endpoint has a definite answer, and changes nothing`() async throws {
         let admin = try await AdministeredProxy()
         try await admin.ready()
         let run = try await admin.run("logout", "api")
@@ -120,7 +120,7 @@ struct LogoutTests {
         #expect(try await admin.run("status").output.contains("has a valid token"))
     }
 
-    @Test func `a client of that name there is not`() async throws {
+    @Test func `a logout of an unknown client fails and names the clients`() async throws {
         let admin = try await AdministeredProxy()
         for name in ["apo", "", "../status", "a/b", "%2e%2e"] {
             let run = try await admin.run("logout", name)

@@ -123,7 +123,7 @@ struct MetricsTests {
         #expect(page.value("heimdallr_injections_total", ["client": "api", "result": "injected"]) == 1)
     }
 
-    @Test func `what a label holds can't end it`() {
+    @Test func `the text of a label can't end it`() {
         #expect(PrometheusText.escaped("a\\b\"c\nd") == #"a\\b\"c\nd"#)
         #expect(PrometheusText.escaped("plain-Ä") == "plain-Ä")
     }

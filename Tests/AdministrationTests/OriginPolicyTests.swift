@@ -22,7 +22,7 @@ struct OriginPolicyTests {
         "localhost", "LOCALHOST:8081", "127.0.0.1", "127.0.0.1:8081", "127.1.2.3:1", "[::1]", "[::1]:8081",
         "box.internal", "BOX.internal:443", "10.0.0.7:8081",
     ])
-    func `its own names are answered`(host: String) throws {
+    func `a request with one of the admin port's own names is answered`(host: String) throws {
         #expect(try check(host, own: "10.0.0.7") == nil)
     }
 
@@ -33,7 +33,7 @@ struct OriginPolicyTests {
         "localhost:8081:8081", "user@localhost", "localhost/", "localhost#", "127.0.0.1,evil.example", "[::1", "[::1]x",
         "2130706433", "0x7f000001", "127.1", "localhost.", " localhost", "lOcalho\u{17F}t",
     ])
-    func `a foreign name is not`(host: String) throws {
+    func `a request with a foreign name is refused`(host: String) throws {
         #expect(try check(host, own: "10.0.0.7") == .foreignHost)
     }
 
@@ -42,7 +42,7 @@ struct OriginPolicyTests {
         #expect(try check("10.0.0.8:8081", own: "::ffff:10.0.0.7") == .foreignHost)
     }
 
-    @Test func `one Host, no more and no less`() throws {
+    @Test func `a request without a Host, or with two, is refused`() throws {
         #expect(try check() == .noHost)
         #expect(try check("localhost", "localhost") == .noHost)
     }
@@ -62,7 +62,7 @@ struct OriginPolicyTests {
         #expect(try check(host, origin: ["http://localhost:8081", "http://evil.example"]) == .foreignPage)
     }
 
-    @Test func `Sec-Fetch-Site is this site or the address bar`() throws {
+    @Test func `only Sec-Fetch-Site of this site or the address bar is allowed`() throws {
         for site in ["same-origin", "none"] { #expect(try check("localhost", site: [site]) == nil) }
         for site in ["same-site", "cross-site", "", "Same-Origin", "none, cross-site"] {
             #expect(try check("localhost", site: [site]) == .foreignPage)
@@ -171,7 +171,7 @@ struct OriginPolicyTests {
         }
     }
 
-    @Test func `what is for the command line is not on the port`() async throws {
+    @Test func `requests meant for the command line are refused at the port`() async throws {
         let admin = try await AdministeredProxy()
         for path in ["/token/api", "/why?method=GET&url=http://api.test/", "/login/api/x/y", "/logout"] {
             for method in ["GET", "POST"] { #expect(try await admin.send(method, path).status == 404) }

@@ -25,7 +25,7 @@ struct PipelineTests {
         withExtendedLifetime(clients) {}
     }
 
-    @Test func `each is answered, in turn, however its bytes come`() async throws {
+    @Test func `each pipelined request is answered, in turn, however its bytes come`() async throws {
         let admin = try await AdministeredProxy()
         let turns = [
             ("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
@@ -67,7 +67,7 @@ struct PipelineTests {
         withExtendedLifetime(clients) {}
     }
 
-    @Test func `all who wait share a rendering, and it began after they asked`() async {
+    @Test func `scrapes that wait share a rendering, and it began after they asked`() async {
         let counts = Counts()
         let rendering = SharedRendering<Int>(distance: .milliseconds(20))
         await withTaskGroup(of: Void.self) { group in

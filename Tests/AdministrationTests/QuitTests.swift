@@ -3,7 +3,7 @@ import Testing
 
 @Suite("POST /quitquitquit", .timeLimit(.minutes(2)))
 struct QuitTests {
-    @Test func `is not there unless the configuration says so`() async throws {
+    @Test func `quitquitquit is not there unless the configuration says so`() async throws {
         for admin in ["", "quitquitquit: false"] {
             let proxy = try await AdministeredProxy(admin: admin)
             #expect(try await proxy.send("POST", "/quitquitquit").status == 404)
@@ -11,7 +11,7 @@ struct QuitTests {
         }
     }
 
-    @Test func `ends the proxy as SIGTERM does, and a second one cuts nothing`() async throws {
+    @Test func `quitquitquit ends the proxy as SIGTERM does, and a second one cuts nothing`() async throws {
         let gate = Gate()
         let slow = try RecordingOrigin { exchange in
             gate.wait()
@@ -36,7 +36,7 @@ struct QuitTests {
         #expect(try await busy.proxy.process.ended() == .exited(0))
     }
 
-    @Test func `no page of another site may, and nobody without the token`() async throws {
+    @Test func `quitquitquit is refused to pages of other sites, and to callers without the token`() async throws {
         let open = try await AdministeredProxy(admin: "quitquitquit: true")
         for fields in [[("Origin", "https://evil.example")], [("Sec-Fetch-Site", "cross-site")]] {
             #expect(try await open.send("POST", "/quitquitquit", fields).status == 403)

@@ -11,7 +11,7 @@ struct ReconnectTests {
             "", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /status HTTP/1.1\r\nHo",
         ])
-    func `twenty of twenty are answered while four connect and leave without a pause`(bytes: String)
+    func `twenty of twenty probes are answered while four clients connect and leave without a pause`(bytes: String)
         async throws
     {
         let admin = try await AdministeredProxy()
@@ -38,7 +38,7 @@ struct ReconnectTests {
         #expect(times[times.count * 3 / 4] < .seconds(1), "\(bytes) \(times)")
     }
 
-    @Test func `livez beside upstreams that send without end, and less than 64 MiB for them`() async throws {
+    @Test func `livez is answered beside upstreams that send without end, in less than 64 MiB`() async throws {
         let upstream = try await EndlessUpstream()
         let admin = try await AdministeredProxy(
             TokenEndpoint([.token(accessToken)]), more: upstream.upstreams(indent: 2))

@@ -33,7 +33,7 @@ struct RefreshTests {
         #expect(try await admin.proxy.get("http://api.test/").status == 200)
     }
 
-    @Test func `many at once are one request, and never two within a second`() async throws {
+    @Test func `many refreshes at once are one request, and never two within a second`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.token(accessToken)]))
         try await admin.ready()
         async let one = admin.run("refresh", "api")
@@ -95,7 +95,7 @@ struct RefreshTests {
         #expect(far.errors.contains("no client of that name. Its clients: api."))
     }
 
-    @Test func `the button says what came of it`() async throws {
+    @Test func `the button of a refresh shows its outcome`() async throws {
         let admin = try await AdministeredProxy(
             TokenEndpoint([.token(accessToken), .token(accessToken), .error("invalid_scope")]))
         try await admin.ready()

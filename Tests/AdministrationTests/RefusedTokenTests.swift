@@ -3,7 +3,7 @@ import Testing
 
 @Suite("an API refuses the token of a sign-in that had no refresh token", .timeLimit(.minutes(2)))
 struct RefusedTokenTests {
-    @Test func `its 401 passes, other APIs go on, and the status, an event and the log ask for a sign-in`() async throws
+    @Test func `a refused token's 401 passes, others go on, and status, event and log ask for a sign-in`() async throws
     {
         let refusing = try RecordingOrigin {
             try $0.respond(401, fields: [("WWW-Authenticate", #"Bearer error="invalid_token""#)], body: "mine")

@@ -12,14 +12,14 @@ struct SocketTests {
         return (attributes[.posixPermissions] as? Int ?? -1) & 0o777
     }
 
-    @Test func `only its owner may open it, and it is gone with the proxy`() async throws {
+    @Test func `the admin socket can be opened by its owner only, and is gone with the proxy`() async throws {
         let admin = try await AdministeredProxy()
         #expect(try mode(admin.socket) == 0o600)
         #expect(try await admin.proxy.terminate() == .exited(0))
         #expect(!FileManager.default.fileExists(atPath: admin.socket))
     }
 
-    @Test func `by default it is in the user's own runtime folder, else in a folder of the user's in /tmp`()
+    @Test func `the admin socket is in the user's runtime folder by default, else in one of theirs in /tmp`()
         async throws
     {
         let runtime = try TemporaryDirectory()

@@ -55,7 +55,7 @@ struct StatusTests {
         #expect(!status.output.contains(String(repeating: "x", count: 257)))
     }
 
-    @Test func `no answer holds a token or a secret`() async throws {
+    @Test func `no answer of the status holds a token or a secret`() async throws {
         let leak = "\(clientSecret) \(accessToken) \(refreshToken)"
         let endpoint = try TokenEndpoint { _, number in
             number == 0
@@ -106,11 +106,11 @@ struct StatusTests {
         (.seconds(250), "4 min 10 s"), (.seconds(7500), "2 h 5 min"), (.seconds(273_600), "3 d 4 h"),
         (.seconds(-5), "0 s"),
     ])
-    func `durations are words`(duration: Duration, words: String) {
+    func `durations are told in words`(duration: Duration, words: String) {
         #expect(StatusPage.words(duration) == words)
     }
 
-    @Test func `each error has its advice`() {
+    @Test func `each error of a client has its advice`() {
         let faults: [TokenEndpointFault] = [
             .network(.connect), .network(.dns), .network(.tls("no way")), .network(.timeout), .network(.bodyTooLarge),
             .network(.other), .status(500), .status(404), .redirect(302), .answer(.emptyBody), .stuck,

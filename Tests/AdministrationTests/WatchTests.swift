@@ -9,7 +9,7 @@ struct WatchTests {
             [try Repository.executable(), "status", "--watch", "--socket", admin.socket] + arguments)
     }
 
-    @Test func `in a pipe: a block each change, and Ctrl-C ends it well`() async throws {
+    @Test func `status --watch in a pipe writes a block each change, and Ctrl-C ends it well`() async throws {
         let admin = try await AdministeredProxy()
         try await admin.ready()
         let run = try watch(admin)
@@ -27,7 +27,7 @@ struct WatchTests {
         #expect(try await run.ended() == .exited(0))
     }
 
-    @Test func `--json: one JSON a line; a proxy that goes is said to be gone`() async throws {
+    @Test func `status --watch --json writes one JSON a line, and says that a proxy went`() async throws {
         let admin = try await AdministeredProxy()
         try await admin.ready()
         let run = try watch(admin, "--json")
@@ -44,7 +44,7 @@ struct WatchTests {
         }
     }
 
-    @Test func `on a terminal it is drawn again in place, and the screen is given back`() async throws {
+    @Test func `status --watch on a terminal draws in place, and gives the screen back`() async throws {
         let admin = try await AdministeredProxy()
         try await admin.ready()
         let command = "'\(try Repository.executable())' status --watch --socket '\(admin.socket)'"
@@ -61,7 +61,7 @@ struct WatchTests {
         }
     }
 
-    @Test func `without a proxy it says so at once`() async throws {
+    @Test func `status --watch without a proxy says so at once`() async throws {
         let run = try await RunningProxy.run(["status", "--watch", "--socket", "/nowhere/admin.sock"])
         #expect(run.ending == .exited(1))
         #expect(run.errors.contains("no running proxy"))

@@ -13,7 +13,7 @@ struct WhyTests {
         (try await admin.run("why", method, url), try await admin.proxy.send(method, url))
     }
 
-    @Test func `somebody has to sign in: the status, the reason and where`() async throws {
+    @Test func `why tells that somebody has to sign in, with the status, the reason and the address`() async throws {
         let admin = try await AdministeredProxy.signedInAtABrowser()
         let (why, answer) = try await both(admin, "GET", "http://api.test/")
         #expect(answer.status == 503 && why.ending == .exited(3))
@@ -29,7 +29,7 @@ struct WhyTests {
         (TokenEndpointAnswer.error("invalid_scope"), 502, "The authorization server refuses the client"),
         (.status(500), 503, "No valid token"),
     ])
-    func `no token from the server: the answer that a request would get`(
+    func `why tells the answer that a request without a token would get`(
         answer: TokenEndpointAnswer, status: Int, title: String
     ) async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([answer]), upstream: "token_wait: 1s")
@@ -55,7 +55,7 @@ struct WhyTests {
         #expect(json.output.contains(/"https": ?"refused"/), "\(json.output)")
     }
 
-    @Test func `a device's grant has its short name, here and in status`() async throws {
+    @Test func `why and status show a device's grant by its short name`() async throws {
         let admin = try await AdministeredProxy(
             TokenEndpoint([.token(accessToken)]),
             client: "grant_type: device_code\ndevice_authorization_endpoint: http://127.0.0.1:1/device")
@@ -90,7 +90,7 @@ struct WhyTests {
         #expect(try await admin.run("why", "GET", "http://127.0.0.1:1/").output.contains("would answer 403"))
     }
 
-    @Test func `the rules are the proxy's own`() async throws {
+    @Test func `the rules that why tells are the proxy's own`() async throws {
         let admin = try await AdministeredProxy(
             TokenEndpoint([.token(accessToken)]),
             more: """
@@ -166,7 +166,7 @@ struct WhyTests {
         #expect(secure.output.contains(#""type": "connect-refused""#), "\(secure.output)")
     }
 
-    @Test func `what leads back here, or to where only named hosts may be, is refused beforehand`() async throws {
+    @Test func `why tells beforehand of loops and of addresses that are not allowed`() async throws {
         let admin = try await RunningProxy(
             """
             proxy: {listen: "127.0.0.1:0", unmatched: forward}
@@ -186,7 +186,7 @@ struct WhyTests {
         }
     }
 
-    @Test func `where users are asked for, it says so`() async throws {
+    @Test func `why says that a user is asked for`() async throws {
         let proxy = try await RunningProxy(
             """
             proxy: {listen: "127.0.0.1:0", users: {ada: {file: FOLDER/password}}}

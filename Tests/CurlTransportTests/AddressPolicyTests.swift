@@ -19,7 +19,7 @@ struct AddressPolicyTests {
         "2001:db8::1", "2002:7f00:1::",
         "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1", "febf::1", "fec0::1", "ff02::1",
     ])
-    func `no special address is public`(host: String) throws {
+    func `no special-purpose address counts as public`(host: String) throws {
         var policy = AddressPolicy()
         #expect(try judge(host, policy) == .allowed)
         policy.publicOnly = true
@@ -32,7 +32,7 @@ struct AddressPolicyTests {
         "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2a00::1", "2003::1",
         "::ffff:8.8.8.8",
     ])
-    func `every other one is`(host: String) throws {
+    func `every address outside of the special blocks counts as public`(host: String) throws {
         var policy = AddressPolicy()
         policy.publicOnly = true
         #expect(try judge(host, policy) == .allowed)
@@ -62,7 +62,7 @@ struct AddressPolicyTests {
         "", "/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8", "::/129", "10.0.0.0/8/8", "host/8", "10.0.0.0/",
         "10.0.0.0/ 8",
     ])
-    func `what is no block is nil`(text: String) {
+    func `a text that is no address block is refused`(text: String) {
         #expect(AddressPolicy.Block(text) == nil)
     }
 
@@ -91,7 +91,7 @@ struct AddressPolicyTests {
         "127.0.0.1", "localhost", "2130706433", "0x7f000001", "017700000001", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0",
         "0",
     ])
-    func `judged on what is dialled, however it is spelt`(host: String) async throws {
+    func `the dialled address is judged, however its name is spelt`(host: String) async throws {
         let origin = try RecordingOrigin()
         let closed = try Calls { $0.addressPolicy.publicOnly = true }
         let record = try await closed.send(Request(.plain(origin.port, host: host)))

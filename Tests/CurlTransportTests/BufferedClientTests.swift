@@ -16,7 +16,7 @@ struct BufferedClientTests {
         return request
     }
 
-    @Test func `a request and its answer`() async throws {
+    @Test func `a buffered client sends a request and reads its whole answer`() async throws {
         let origin = try RecordingOrigin { exchange in
             try exchange.send("HTTP/1.1 103 Hints\r\nX: early\r\n\r\n")
             try exchange.respond(201, fields: [("X-One", "two"), ("x-one", "")], body: try exchange.readBody().text)
@@ -36,7 +36,7 @@ struct BufferedClientTests {
         #expect(Set(received.fields.map(\.name)) == ["Host", "User-Agent", "X-Mine", "X-Empty", "Content-Length"])
     }
 
-    @Test func `fifty at once, on one loop`() async throws {
+    @Test func `fifty exchanges run at once on one loop`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: $0.head.target) }
         let (client, loop) = try client()
         defer { loop.stop() }
@@ -51,7 +51,7 @@ struct BufferedClientTests {
         }
     }
 
-    @Test func `a timeout from start to last byte`() async throws {
+    @Test func `the timeout of an exchange runs from its start to its last byte`() async throws {
         let origin = try RecordingOrigin { exchange in
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
             _ = exchange.waitForPeerToLeave()
@@ -112,7 +112,9 @@ struct BufferedClientTests {
         ("GET ", "/", "X", "y"), ("", "/", "X", "y"), ("GET", "/ x", "X", "y"), ("GET", "/\r\nX: y", "X", "y"),
         ("GET", "/", "X\r\n", "y"), ("GET", "/", "", "y"), ("GET", "/", "X", "y\r\nZ: z"), ("GET", "/", "X", "y\0"),
     ])
-    func `what could break out of a request is refused`(method: String, target: String, name: String, value: String)
+    func `a request that could break out of its head is refused`(
+        method: String, target: String, name: String, value: String
+    )
         async throws
     {
         let origin = try RecordingOrigin()
@@ -128,7 +130,7 @@ struct BufferedClientTests {
     }
 
     @Test(arguments: ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal", ""])
-    func `a cut answer is a failure`(answer: String) async throws {
+    func `a cut answer is a failure of its exchange`(answer: String) async throws {
         let origin = try RecordingOrigin { exchange in
             try exchange.send(answer)
             exchange.close()
@@ -147,7 +149,7 @@ struct BufferedClientTests {
         ("GET", "200 OK\r\n\r\nall of it", "all of it"), ("HEAD", "200 OK\r\nContent-Length: 100\r\n\r\n", ""),
         ("GET", "204 None\r\n\r\n", ""), ("GET", "304 Same\r\nContent-Length: 9\r\n\r\n", ""),
     ])
-    func `bodies in each framing`(method: String, answer: String, body: String) async throws {
+    func `a body is read in each framing`(method: String, answer: String, body: String) async throws {
         let origin = try RecordingOrigin { exchange in
             try exchange.send("HTTP/1.1 \(answer)")
             exchange.close()
@@ -182,7 +184,7 @@ struct BufferedClientTests {
         }
     }
 
-    @Test func `past maxConnections calls wait`() async throws {
+    @Test func `calls past maxConnections wait for their turn`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in
             gate.wait()

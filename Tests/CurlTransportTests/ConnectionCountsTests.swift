@@ -18,7 +18,7 @@ struct ConnectionCountsTests {
         return abs(Double(end) - Date().timeIntervalSince1970 - days * 86_400) < 3600
     }
 
-    @Test func `those of carriers`() async throws {
+    @Test func `connections of carriers are counted, with the ends of their certificates`() async throws {
         let nginx = try await Self.server()
         let counts = ConnectionCounts()
         let trust = nginx.trust

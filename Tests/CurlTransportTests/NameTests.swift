@@ -52,7 +52,7 @@ struct NameTests {
         #expect(origin.connections.count == 1)
     }
 
-    @Test func `those who come at once share one`() async throws {
+    @Test func `calls that come at once share one look-up`() async throws {
         let origin = try RecordingOrigin()
         let names = Names(["api.test": ["127.0.0.1"]])
         let pool = try pool(names)
@@ -80,7 +80,7 @@ struct NameTests {
         #expect(try await pool.rests())
     }
 
-    @Test func `a name that nobody knows`() async throws {
+    @Test func `a name that nobody knows is looked up once for several calls`() async throws {
         let names = Names([:])
         let pool = try pool(names)
         for _ in 0..<3 {
@@ -141,7 +141,7 @@ struct NameTests {
     }
 
     @Test(arguments: ["socks5", "socks5h"])
-    func `socks5 is told the address, socks5h the name`(scheme: String) async throws {
+    func `a proxy of socks5 is told the address, one of socks5h the name`(scheme: String) async throws {
         let told = Mutex<[UInt8]>([])
         let next = try Listener { peer in
             _ = peer.read()

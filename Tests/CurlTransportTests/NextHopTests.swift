@@ -7,7 +7,7 @@ struct NextHopTests {
         NextHop.proxy(for: origin, { environment[$0] })
     }
 
-    @Test func `the variables of the environment, as libcurl reads them`() {
+    @Test func `the variables of the environment are read as libcurl reads them`() {
         let plain = Origin.plain(80, host: "api.example")
         let secure = Origin.secure(443, host: "api.example")
         #expect(proxy(plain, [:]) == nil)
@@ -28,7 +28,7 @@ struct NextHopTests {
         ("[fd00::1]", "fd00::/8", true), ("[fd00::1]", "fd00::1", true), ("[fd00::1]", "example", false),
         ("1.2.3.4", "4", false), ("api.example.", "example", true),
     ])
-    func `hosts that no proxy is asked for`(host: String, list: String, isExempt: Bool) {
+    func `no_proxy exempts the hosts that libcurl would exempt`(host: String, list: String, isExempt: Bool) {
         #expect(NextHop.isExempt(host, list) == isExempt)
     }
 

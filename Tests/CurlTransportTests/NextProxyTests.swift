@@ -5,7 +5,7 @@ import WireText
 
 @Suite("the proxy in between, when one is wanted", .timeLimit(.minutes(1)))
 struct NextProxyTests {
-    @Test func `plain http goes there in absolute form, without a field of libcurl's own`() async throws {
+    @Test func `plain http goes to the next proxy in absolute form, without a field of libcurl's own`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
         let pool = try Calls { $0.nextProxy = .url(next.url) }
         for number in 0..<3 {
@@ -18,7 +18,7 @@ struct NextProxyTests {
         #expect(next.requests.allSatisfy { $0.fields.map(\.description) == fields })
     }
 
-    @Test func `https goes through a tunnel, checked end to end`() async throws {
+    @Test func `a call over https goes through the next proxy's tunnel, checked end to end`() async throws {
         let log = Recorder<String>()
         let next = try Listener.tunnel(heads: log)
         let nginx = try await Nginx.secure(["DNS:far.example"])
@@ -48,7 +48,7 @@ struct NextProxyTests {
         "HTTP/1.1 403 Forbidden\r\n\r\n", "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", "",
         "garbage\r\n\r\n",
     ])
-    func `a proxy that refuses the tunnel`(answer: String) async throws {
+    func `a call whose next proxy refuses the tunnel fails as the proxy's fault`(answer: String) async throws {
         let log = Recorder<String>()
         let next = try Listener.tunnel(answer, heads: log)
         let pool = try Calls { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
@@ -58,7 +58,7 @@ struct NextProxyTests {
         #expect(log.all.count == 1)
     }
 
-    @Test func `a proxy that is not there`() async throws {
+    @Test func `a call whose next proxy is not there fails as the proxy's fault`() async throws {
         let port = try freePort()
         let pool = try Calls { $0.nextProxy = .url("http://127.0.0.1:\(port)") }
         for origin in [Origin.plain(80, host: "far.example"), .secure(443, host: "far.example")] {

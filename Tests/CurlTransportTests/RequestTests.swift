@@ -7,7 +7,7 @@ import WireText
 @Suite("a request goes out as it was given, and nothing else", .timeLimit(.minutes(1)))
 struct RequestTests {
     @Test(arguments: ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "patch", "!#$%&'*+-.^_`|~"])
-    func `no field that was not given but the product's name, with any method`(method: String) async throws {
+    func `a request of any method has no field that was not given but the product's name`(method: String) async throws {
         let origin = try RecordingOrigin()
         let pool = try Calls()
         #expect(try await pool.send(Request(origin, method)).error == nil)
@@ -16,7 +16,7 @@ struct RequestTests {
         #expect(request.fields.map(\.description) == ["Host: \(origin.authority)", "User-Agent: \(Product.userAgent)"])
     }
 
-    @Test func `nor with a body`() async throws {
+    @Test func `a request with a body has no further field but its length`() async throws {
         let origin = try RecordingOrigin()
         let pool = try Calls()
         var request = Request(origin, "POST")
@@ -41,7 +41,7 @@ struct RequestTests {
                 == request.fields.map { "\($0.name): \($0.value)" })
     }
 
-    @Test func `one exchange's fields are not another's`() async throws {
+    @Test func `fields of one exchange are not those of another`() async throws {
         let origin = try RecordingOrigin()
         let pool = try Calls()
         for number in 0..<5 {
@@ -58,7 +58,7 @@ struct RequestTests {
     @Test(arguments: [
         "/", "/a/../b", "//x//", "/%2e%2e/%zz", "/?", "/p?a=b&c=|^{}\"<>\\`", "/a;b?c", "/%00",
     ])
-    func `the target goes out byte for byte`(target: String) async throws {
+    func `the target of a request goes out byte for byte`(target: String) async throws {
         let origin = try RecordingOrigin()
         let pool = try Calls()
         #expect(try await pool.send(Request(origin, "GET", target)).error == nil)
@@ -73,7 +73,7 @@ struct RequestTests {
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `cookies, credentials and compression are none of its business`() async throws {
+    @Test func `cookies, credentials and compression are left to the caller`() async throws {
         let origin = try RecordingOrigin {
             try $0.respond(fields: [("Set-Cookie", "a=b"), ("Content-Encoding", "gzip")], body: "not gzip at all")
         }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("TLS is always checked", .timeLimit(.minutes(1)))
 struct TLSTests {
-    @Test func `a certificate of nobody we trust`() async throws {
+    @Test func `a call to a server of an unknown authority fails, and nothing is sent`() async throws {
         let nginx = try await Nginx.secure()
         let pool = try Calls()
         let record = try await pool.send(Request(.secure(nginx.httpsPort)))
@@ -12,7 +12,7 @@ struct TLSTests {
         #expect(try nginx.accessLog() == "")
     }
 
-    @Test func `a certificate of a CA that was named, alone or beside the system's`() async throws {
+    @Test func `a certificate of a CA that was named, alone or beside the system's, is trusted`() async throws {
         let nginx = try await Nginx.secure()
         let file = nginx.authority.certificateFile
         for anchors in [PoolOptions.TrustAnchors.only(file: file), .systemAnd(file: file)] {
@@ -26,7 +26,7 @@ struct TLSTests {
         #expect(try await pool.send(Request(.secure(nginx.httpsPort))).error?.kind == .tlsCertificate)
     }
 
-    @Test func `a certificate for another name`() async throws {
+    @Test func `a call to a server with a certificate for another name fails, and nothing is sent`() async throws {
         let nginx = try await Nginx.secure(["DNS:other.test"])
         let file = nginx.authority.certificateFile
         let pool = try Calls { $0.trustAnchors = .only(file: file) }
@@ -42,7 +42,7 @@ struct TLSTests {
         #expect(wrong.error?.kind == .tlsCertificate)
     }
 
-    @Test func `connections for one name are not used for another`() async throws {
+    @Test func `a call uses no connection that was made for another name`() async throws {
         let nginx = try await Nginx.secure(["DNS:one.test", "DNS:two.test"])
         let file = nginx.authority.certificateFile
         let pool = try Calls { $0.trustAnchors = .only(file: file) }
@@ -52,7 +52,7 @@ struct TLSTests {
         }
     }
 
-    @Test func `a client certificate, where it is asked for`() async throws {
+    @Test func `a call shows its client certificate where it is asked for`() async throws {
         let nginx = try await Nginx.secure(asksClients: true)
         let file = nginx.authority.certificateFile
         let certificate = try await nginx.authority.client("billing")
@@ -68,7 +68,7 @@ struct TLSTests {
         #expect(record.error != nil || record.status == 400)
     }
 
-    @Test func `files that can't be used are ours to mend`() async throws {
+    @Test func `a file of TLS that can't be used is named as a fault of this machine`() async throws {
         let nginx = try await Nginx.secure()
         let file = nginx.authority.certificateFile
         let certificate = try await nginx.authority.client()

@@ -144,7 +144,7 @@ extension IssuedToken {
 }
 
 @Suite struct TokenTableTests {
-    @Test func `it never holds more than its capacity`() {
+    @Test func `the table of tokens never holds more than its capacity`() {
         var table = TokenTable<Int>(lifetime: .seconds(10), capacity: 3)
         let now = ContinuousClock.now
         for number in 0..<1000 {

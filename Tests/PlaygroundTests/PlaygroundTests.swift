@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD has no body`() async throws {
+    @Test func `an answer of the playground to HEAD has no body`() async throws {
         try await withPlayground { playground in
             let token = try await token(from: playground)
             let answer = try await call(playground, method: "HEAD", authorization: "Bearer \(token)")
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func `after stop nobody listens`() async throws {
+    @Test func `a playground that was stopped does not listen`() async throws {
         let playground = try await Playground.start()
         #expect(try await call(playground).status == 401)
         await playground.stop()
@@ -122,7 +122,7 @@ import Testing
         await #expect(throws: (any Error).self) { _ = try await call(playground) }
     }
 
-    @Test func `a client that stays connected does not keep it from stopping`() async throws {
+    @Test func `a client that stays connected does not keep the playground from stopping`() async throws {
         let playground = try await Playground.start()
         // A session keeps its connection open for the next request.
         let session = URLSession(configuration: .ephemeral)
@@ -134,7 +134,7 @@ import Testing
         await #expect(throws: URLError.self) { _ = try await session.data(from: url) }
     }
 
-    @Test func `credentials print without their secrets`() {
+    @Test func `credentials of the playground print without their secrets`() {
         let credentials = PlaygroundCredentials()
         for text in ["\(credentials)", String(reflecting: credentials)] {
             #expect(!text.contains(credentials.clientSecret))

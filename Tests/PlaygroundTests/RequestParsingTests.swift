@@ -4,7 +4,7 @@ import Testing
 @testable import Playground
 
 @Suite struct FormParametersTests {
-    @Test func `an empty value counts as absent`() {
+    @Test func `an empty parameter counts as absent`() {
         let form = FormParameters(Array("a=1%2B1+%3d+2&empty=&bare".utf8))
         #expect(form?["a"] == "1+1 = 2" && form?["empty"] == nil && form?["bare"] == nil)
         #expect(FormParameters(Array("a=1&a=2".utf8)) == nil)
@@ -23,11 +23,11 @@ import Testing
         #expect(try read(["bASIC " + Data("a:b".utf8).base64EncodedString()]) == .basic(id: "a", secret: "b"))
     }
 
-    @Test func `the body may carry id and secret instead`() throws {
+    @Test func `a client may send id and secret in the body instead`() throws {
         #expect(try read([], "client_id=a&client_secret=b") == .post(id: "a", secret: "b"))
     }
 
-    @Test func `two ways at once are ambiguous`() throws {
+    @Test func `two ways to authenticate at once are refused`() throws {
         #expect(try read([basic("a:b")], "client_id=a&client_secret=b") == .ambiguous)
         #expect(try read([basic("a:b")], "client_id=other") == .ambiguous)
         #expect(try read([basic("a:b"), basic("a:b")]) == .ambiguous)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: ["Basic", "Basic !!!", "Bearer x", "Basic YQ==", "Basic Y%ZZ"])
-    func `what is not a name and a secret authenticates nobody`(value: String) throws {
+    func `credentials without a name or a secret authenticate nobody`(value: String) throws {
         #expect(try read([value]) == .none(basic: true))
     }
 

@@ -46,7 +46,8 @@ import Testing
         return Dictionary(uniqueKeysWithValues: items.map { ($0.name, $0.value ?? "") })
     }
 
-    @Test func `a code after consent, good once, for the right verifier, and refresh tokens that rotate`() async throws
+    @Test func `a code after consent is good once, for the right verifier, and brings refresh tokens that rotate`()
+        async throws
     {
         try await withPlayground { playground in
             let answer = try await decide(playground, "allow")
@@ -75,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `who denies it gives no code`() async throws {
+    @Test func `a person who denies it gives no code`() async throws {
         try await withPlayground { playground in
             let answer = try await decide(playground, "deny")
             #expect(answer["error"] == "access_denied")
@@ -138,7 +139,7 @@ import Testing
     }
 
     @Test(arguments: ["oauth-authorization-server", "openid-configuration"])
-    func `it says where everything is`(name: String) async throws {
+    func `the playground's metadata names all its endpoints`(name: String) async throws {
         try await withPlayground { playground in
             let json = try await playground.send("GET", "\(playground.authorizationServer)/.well-known/\(name)").json
             #expect(json["issuer"] as? String == playground.authorizationServer)

@@ -20,7 +20,7 @@ struct AddressTests {
     /// The order in which getaddrinfo(3) returns two addresses of the loopback interface depends on their distance from
     /// 127.0.0.1: the silent one is nearer.
     @Test(.enabled(if: canMount, "a separate /etc/hosts needs root"))
-    func `the second is reached while the first is silent`() async throws {
+    func `the second address of a database is reached while the first is silent`() async throws {
         let database = try await Postgres()
         let deaf = try DeafPort(host: 0x7f00_0002, port: database.server.port)
         let folder = try TemporaryDirectory()

@@ -8,7 +8,7 @@ import Testing
 @Suite struct `Conditions of the database, in words` {
     private static let folder = "/run/postgresql"
 
-    @Test("the SQLSTATE decides, in whatever language the server speaks")
+    @Test("the SQLSTATE decides the condition, in whatever language the server speaks")
     func languages() {
         let german = PostgresFault(
             connecting: """
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "what libpq refuses without a network is refused by a check, with the word",
+        "a string that libpq refuses without a network is refused by a check, with the word",
         arguments: [
             ("host=a user=b sslmode=no-verify", "no-verify"), ("postgresql://u@h/d?sslmode=no-verify", "no-verify"),
             ("host=a user=b channel_binding=always", "always"), ("host=a user=b gssencmode=sometimes", "sometimes"),
@@ -88,7 +88,7 @@ import Testing
         #expect(OAuthAccessTokenPostgresStore.fault(in: Secret(text), trustAnchorsFile: "/dev/null") == nil)
     }
 
-    @Test("each condition has its own advice")
+    @Test("each condition of the database has its own advice")
     func advice() async throws {
         let server = try await PostgresServer()
         let database = try await Postgres(server)

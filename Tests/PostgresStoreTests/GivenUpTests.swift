@@ -85,7 +85,7 @@ import Testing
         #expect(try await server.sql("SELECT count(*) FROM heimdallr.pending") == "0\n")
     }
 
-    @Test("what the server does not end by itself is cancelled")
+    @Test("a statement that the server does not end by itself is cancelled")
     func cancelled() async throws {
         let libpq = try Libpq.load()
         let link = PostgresLink(try ConnectionTarget(Secret(server.connection), anchors: nil, libpq), libpq)

@@ -60,7 +60,7 @@ import Testing
         func outlast() { ahead.advance(by: .seconds(11)) }
     }
 
-    @Test func `it is renewed, and the request goes out`() async throws {
+    @Test func `a lease that ends while its request waits is renewed, and the request goes out`() async throws {
         var waiting = try await Waiting()
         waiting.outlast()
         waiting.limiter.release(waiting.slot)
@@ -72,7 +72,7 @@ import Testing
         #expect(try await !database.holds(name), "the save has taken the mark away")
     }
 
-    @Test func `a record that another process has saved instead is used, and nothing is sent`() async throws {
+    @Test func `a record that another process has saved meanwhile is used, and nothing is sent`() async throws {
         var waiting = try await Waiting()
         waiting.outlast()
         try await waiting.database.change("holder = NULL, held_until = NULL", waiting.name)

@@ -36,7 +36,9 @@ import Testing
     }
 
     @Test(arguments: ["a read", "a lease", "a lease for what is known", "a late save"])
-    func `gets the newest record from a process that knows it, by`(_ way: String) async throws {
+    func `a database without the last commits gets the newest record from a process that knows it`(_ way: String)
+        async throws
+    {
         try await forgetting {
             try await save(record(2, "R2"))
             try await save(record(3, "R3"))
@@ -60,7 +62,9 @@ import Testing
         #expect(fresh?.revision == 3)
     }
 
-    @Test func `gets it from whoever knows most, although another process comes first`() async throws {
+    @Test func `a database gets a lost record from the process that knows the newest, although another comes first`()
+        async throws
+    {
         try await forgetting {
             try await save(record(2, "R2"))
             #expect(try await other.load(client: "billing")?.refreshToken == Secret("R2"))
@@ -71,13 +75,13 @@ import Testing
         #expect(try await other.load(client: "billing")?.refreshToken == Secret("R3"))
     }
 
-    @Test func `does not bring a sign-in back that has ended`() async throws {
+    @Test func `restoring a lost record does not bring a sign-in back that has ended`() async throws {
         try await forgetting { try await one.remove(client: "billing") }
         #expect(try await one.load(client: "billing")?.refreshToken == nil)
         #expect(try await database.store().load(client: "billing")?.refreshToken == nil)
     }
 
-    @Test func `keeps a sign-in of after the loss, which has the lower revision`() async throws {
+    @Test func `a database keeps a sign-in of after the loss, which has the lower revision`() async throws {
         try await forgetting {
             try await save(record(2, "R2"))
             try await save(record(3, "R3", age: 100))
@@ -94,7 +98,7 @@ import Testing
         #expect(try await fresh.load(client: "billing")?.refreshToken == Secret("signed in"))
     }
 
-    @Test func `gets the mark of a request under way back from its owner, on the first connection`() async throws {
+    @Test func `a lost mark of a request under way comes back from its owner, on the first connection`() async throws {
         let server = try await PostgresServer()
         let database = try await Postgres(server)
         let store = try await database.store()
@@ -124,7 +128,9 @@ import Testing
 }
 
 @Suite struct `A process that starts at a server without the last commits` {
-    @Test func `takes no lease before the others have restored what they know`() async throws {
+    @Test func `a process takes no lease at a young server before the others have restored what they know`()
+        async throws
+    {
         let server = try await PostgresServer()
         let database = try await Postgres(server)
         let one = try await database.store()

@@ -59,7 +59,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         #expect(try await make().names(of: "nobody") == [])
     }
 
-    @Test("what was saved comes back whole, and its times within two seconds", arguments: StoreKind.all)
+    @Test("a saved record comes back whole, and its times within two seconds", arguments: StoreKind.all)
     func roundTrip(kind: StoreKind) async throws {
         let make = try await kind.storage()
         try await make().save(Self.full, client: "billing")
@@ -95,7 +95,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("what was removed is gone for everybody, again too, and makes room", arguments: StoreKind.all)
+    @Test("a removed record is gone for everybody, again too, and makes room", arguments: StoreKind.all)
     func removal(kind: StoreKind) async throws {
         let make = try await kind.storage()
         let (one, other) = (try await make(), try await make())
@@ -148,7 +148,8 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         await last.release()
     }
 
-    @Test("who waits for a lease gets it in the end, and leaves when it is cancelled", arguments: StoreKind.all)
+    @Test(
+        "a caller that waits for a lease gets it in the end, and leaves when it is cancelled", arguments: StoreKind.all)
     func waiting(kind: StoreKind) async throws {
         let make = try await kind.storage()
         let (one, other) = (try await make(), try await make())

@@ -25,7 +25,7 @@ import Testing
         await lease?.release()
     }
 
-    @Test("what was committed is there, although its owner did not live to hear it")
+    @Test("a committed record is there, although its owner did not live to hear it")
     func killedAfterCommit() async throws {
         let database = try await Postgres()
         let owner = try database.contender("R2", fault: "after-commit:kill")
@@ -186,7 +186,7 @@ import Testing
         #expect(try await database.row().hasPrefix("1|"))
     }
 
-    @Test("nobody there: said at once, with where, and the start is not stopped by it")
+    @Test("a database that does not listen is told at once, with its address, and the start goes on")
     func refused() async throws {
         let database = try await Postgres()
         let port = try freePort()
@@ -204,7 +204,7 @@ import Testing
 
     // MARK: Faults for an operator
 
-    @Test("no tables, no rights, a wrong password, another version: each says what to do, and none says the password")
+    @Test("missing tables, missing rights, a wrong password and another version each say what to do, without secrets")
     func misconfigured() async throws {
         let database = try await Postgres()
         func start(_ connection: String) async -> TokenStoreError? {
@@ -314,7 +314,7 @@ import Testing
         #expect(fault?.description.contains("secret") == false, "\(fault?.description ?? "")")
     }
 
-    @Test("the report says what there is, who holds what, and no secret")
+    @Test("the report tells of tables, leases and their owners, and no secret")
     func report() async throws {
         let database = try await Postgres()
         try await database.store(keys: [1]).save(record(3, "R"), client: "old")

@@ -7,7 +7,7 @@ import Testing
 @Suite struct `The store in PostgreSQL` {
     // MARK: What lies in the database
 
-    @Test("nothing of a record can be read in its row")
+    @Test("a record's row shows nothing of its contents")
     func sealed() async throws {
         let database = try await Postgres()
         try await database.store().save(record(1, "the refresh token"), client: "billing")
@@ -46,7 +46,7 @@ import Testing
         #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
     }
 
-    @Test("keys rotate: what an earlier one has sealed is read, and sealed anew when it is next saved")
+    @Test("with rotated keys records of an earlier one are read, and sealed anew when they are next saved")
     func keys() async throws {
         let database = try await Postgres()
         try await database.store(keys: [1]).save(record(1, "R1"), client: "billing")
@@ -119,7 +119,7 @@ import Testing
         #expect(end > now + .milliseconds(2000))
     }
 
-    @Test("absurd times are no trap and no eternal token")
+    @Test("absurd times in a row are no trap and make no eternal token")
     func absurd() async throws {
         let database = try await Postgres()
         let store = try await database.store()
@@ -187,7 +187,7 @@ import Testing
 
     // MARK: Many
 
-    @Test("eight at once: one has it, and there are never more connections than were said")
+    @Test("of eight processes at once one has the lease, and connections are never more than the limit")
     func eight() async throws {
         let database = try await Postgres()
         let stores = try await withThrowingTaskGroup(of: OAuthAccessTokenPostgresStore.self) { group in
@@ -221,7 +221,7 @@ import Testing
 
     // MARK: Pending logins
 
-    @Test("what a login left at one process is taken at another, once, before its end")
+    @Test("a login left at one process is taken at another, once, before its end")
     func pending() async throws {
         let database = try await Postgres()
         let (one, other) = (try await database.store(), try await database.store(keys: [2, 1]))

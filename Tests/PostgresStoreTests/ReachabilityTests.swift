@@ -6,7 +6,7 @@ import Testing
     private let start = ContinuousClock.now
     private let fault = PostgresFault.lost("away")
 
-    @Test("known to be away, it is tried by one at a time, ever less often, and by all once it is back")
+    @Test("a database known to be away is tried by one process at a time, ever less often, and by all once it is back")
     func away() {
         var reach = Reachability()
         func tries(_ now: ContinuousClock.Instant) -> Bool { reach.mayTry(now: now) }
@@ -33,7 +33,7 @@ import Testing
         #expect(tries(now))
     }
 
-    @Test("who was to find out and never said anything does not keep all others out for ever")
+    @Test("a process that was to find out and never answered does not keep all others out for ever")
     func forgotten() {
         var reach = Reachability()
         reach.failed(fault, now: start, random: 0)

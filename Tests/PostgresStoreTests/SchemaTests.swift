@@ -27,7 +27,7 @@ import Testing
         "BEGIN", "LOCK TABLE heimdallr.token, heimdallr.version, heimdallr.pending IN ACCESS SHARE MODE",
     ]
 
-    @Test("nothing is locked for what is there already: a second run ends while a backup reads all tables")
+    @Test("a second run of the schema locks nothing and ends while a backup reads all tables")
     func again() async throws {
         try await server.session(named: "nightly backup", Self.backup)
         try await store.makeSchema(role: "limited")

@@ -39,7 +39,9 @@ import Testing
         return text.trimmingCharacters(in: .newlines)
     }
 
-    @Test func `is announced to be taken over, and not taken at once, however long ago it ended`() async throws {
+    @Test func `an ended mark is announced to be taken over, and not taken at once, however long ago it ended`()
+        async throws
+    {
         for left in [-1, -3600] {
             try await set("owner", left: left)
             #expect(try await mark() == .others(for: .zero))
@@ -47,32 +49,36 @@ import Testing
         }
     }
 
-    @Test func `is taken over after announcements that stand long enough without a gap, by anybody`() async throws {
+    @Test func `an ended mark is taken over after announcements that stand long enough without a gap, by anybody`()
+        async throws
+    {
         try await set("owner", ("contested", 9), left: 2)
         #expect(try await mark() == .ours)
         #expect(try await holder() == "me taken …")
         #expect(try await mark("other") != .ours)
     }
 
-    @Test func `is not taken over before that time`() async throws {
+    @Test func `an ended mark is not taken over before the announcements' time`() async throws {
         try await set("owner", ("contested", 5), left: 2)
         #expect(try await mark() == .others(for: .zero))
         #expect(try await holder() == "owner contested …")
     }
 
-    @Test func `is announced anew after a gap, whoever announced it before, and however often`() async throws {
+    @Test func `an ended mark is announced anew after a gap, whoever announced it before, and however often`()
+        async throws
+    {
         try await set("owner", ("contested", 3600), left: -1)
         for contender in ["paused", "another", "paused"] { #expect(try await mark(contender) == .others(for: .zero)) }
         #expect(try await holder() == "owner contested …")
     }
 
-    @Test func `is not used by a takeover whose commit was late`() async throws {
+    @Test func `an ended mark is not used by a takeover whose commit was late`() async throws {
         try await set("me", ("taken", 10), left: 20)
         #expect(try await mark() == .others(for: .zero))
         #expect(try await holder() == "me contested …")
     }
 
-    @Test func `is still its owner's, who renews or removes it while others contest it`() async throws {
+    @Test func `an ended mark is still its owner's, who renews or removes it while others contest it`() async throws {
         try await set("owner", ("contested", 9), left: 2)
         #expect(try await mark("owner") == .ours)
         #expect(try await holder() == "owner")
@@ -81,7 +87,7 @@ import Testing
         #expect(try await holder() == "")
     }
 
-    @Test func `is renewed by the owner of a takeover, and by nobody else`() async throws {
+    @Test func `a taken mark is renewed by the owner of the takeover, and by nobody else`() async throws {
         func renew(_ owner: String) async throws -> SharedRow.Mark {
             try await store.engine.renew(client: "billing", revision: 1, owner: owner, for: .seconds(30)).mark
         }
@@ -95,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `does not keep its owner from saving, and a contest ends then`() async throws {
+    @Test func `an ended mark does not keep its owner from saving, and a contest ends then`() async throws {
         for state in [("contested", 9), ("taken", 1)] {
             try await set("owner", state, left: 2)
             let revision = try #require(try await store.load(client: "billing")?.revision)
@@ -105,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `is announced to its owner, who may have a record to save`() async throws {
+    @Test func `a takeover is announced to the mark's owner, who may have a record to save`() async throws {
         let owner = try await database.store()
         let changes = try #require(owner.changes(client: "billing"))
         let heard = Recorder<Int>()
@@ -117,7 +123,9 @@ import Testing
         listening.cancel()
     }
 
-    @Test func `is left alone by replicas that know no announcements, as long as there are some`() async throws {
+    @Test func `an ended mark is left alone by replicas that know no announcements, as long as there are some`()
+        async throws
+    {
         try await set("owner", left: -1)
         #expect(try await mark() != .ours)
         // The condition of the earlier statement.
@@ -130,7 +138,9 @@ import Testing
 
 @Suite struct `A statement that its caller has given up` {
     @Test(arguments: ["mark", "swap", "unmark"])
-    func `changes nothing when its lock is granted`(_ step: String) async throws {
+    func `a statement that its caller has given up changes nothing when its lock is granted`(_ step: String)
+        async throws
+    {
         let database = try await Postgres(try await PostgresServer())
         let server = database.server
         let other = try await database.store()
@@ -162,7 +172,7 @@ import Testing
         #expect(try await server.sql(whole) == before)
     }
 
-    @Test func `is not taken for one because another server has another clock`() async throws {
+    @Test func `a statement is not taken for a given-up one because another server has another clock`() async throws {
         let database = try await Postgres()
         let store = try await database.store()
         /// The last reading is of a server whose clock was in 1970.

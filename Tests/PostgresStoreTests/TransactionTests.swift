@@ -5,7 +5,7 @@ import Testing
 @testable import PostgresStore
 
 @Suite struct `A transaction of the store` {
-    @Test func `is over behind its statement, or else the connection is lost`() async throws {
+    @Test func `a transaction is over behind its statement, or else the connection is lost`() async throws {
         let database = try await Postgres()
         let store = try await database.store()
         try await store.save(record(1, "R1"), client: "billing")
@@ -20,7 +20,9 @@ import Testing
         #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R2"))
     }
 
-    @Test func `is repeated when the server undoes it because of another one, in a lease too`() async throws {
+    @Test func `a transaction is repeated when the server undoes it because of another one, in a lease too`()
+        async throws
+    {
         let server = try await PostgresServer()
         try await server.sql("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'")
         let database = try await Postgres(server)

@@ -16,7 +16,8 @@ struct CallbackTests {
         ("cancel%u00f3+%u20ac", "canceló €"), ("cancel%F3", "canceló"), ("100%25+or+100%", "100% or 100%"),
         ("%zz%u12%4", "%zz%u12%4"), ("%ud83d%ude00", "😀"), ("%C3%B3", "ó"),
     ])
-    func `a refusal is told, whatever the encoding of its description`(description: String, shown: String) async throws
+    func `a refused sign-in is told, whatever the encoding of its description`(description: String, shown: String)
+        async throws
     {
         let admin = try await AdministeredProxy.signedInAtABrowser()
         var browser = Browser(admin)

@@ -119,7 +119,7 @@ struct LoginTests {
         #expect((1...10).contains(lines))
     }
 
-    @Test func `what the server did not grant is said after the sign-in`() async throws {
+    @Test func `scopes that the server did not grant are told after the sign-in`() async throws {
         let endpoint = try TokenEndpoint([
             .json(#"{"access_token":"\#(accessToken)","token_type":"Bearer","expires_in":3600,"scope":"read"}"#)
         ])
@@ -251,7 +251,7 @@ struct LoginTests {
         #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).status == 200)
     }
 
-    @Test func `what stands behind # is handed over by our own page's script only`() async throws {
+    @Test func `an answer behind # is handed over by our own page's script only`() async throws {
         let admin = try await AdministeredProxy.signedInAtABrowser(grant: "implicit", more: "allow_deprecated: true")
         var browser = Browser(admin)
         let sent = try await browser.begin()
@@ -278,7 +278,7 @@ struct LoginTests {
         #expect(try await browser.send("POST", "/callback", body: fragment, type: "text/plain").status == 400)
     }
 
-    @Test func `what can't be signed in at the page says what can be done`() async throws {
+    @Test func `a client that can't be signed in at the page gets what can be done`() async throws {
         let unattended = try await AdministeredProxy()
         var browser = Browser(unattended)
         #expect(try await browser.get("/login/api").text.contains("without a sign-in"))

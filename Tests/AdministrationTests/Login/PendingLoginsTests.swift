@@ -56,7 +56,7 @@ struct PendingLoginsTests {
         #expect(await !logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=\(state)"))
     }
 
-    @Test func `what is cancelled can't be finished`() async throws {
+    @Test func `a sign-in that was cancelled can't be finished`() async throws {
         let logins = PendingLogins()
         let (ticket, _) = try await logins.beginForCommand(try client(), redirectURI: redirectURI)
         logins.cancel(ticket)

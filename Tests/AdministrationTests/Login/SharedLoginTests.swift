@@ -86,7 +86,7 @@ struct SharedLoginTests {
         #expect(endpoint.requests.count == 1)
     }
 
-    @Test func `what was ended where it began can't be ended elsewhere`() async throws {
+    @Test func `a sign-in that ended where it began can't be ended elsewhere`() async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
         let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
         let here = try client(endpoint)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("the page and its buttons", .timeLimit(.minutes(2)))
 struct PageTests {
-    @Test func `it says how each client and upstream is, and works without a script`() async throws {
+    @Test func `the page says how each client and upstream is, and works without a script`() async throws {
         let admin = try await AdministeredProxy()
         try await admin.ready()
         _ = try await admin.proxy.get("http://api.test/")
@@ -140,7 +140,7 @@ struct PageTests {
         #expect(!admin.proxy.log.contains("wrong\n"))
     }
 
-    @Test func `it says where tokens and requests come from and go to, how fast, and how to use each upstream`()
+    @Test func `the page says where tokens and requests come from and go to, how fast, and how to use each upstream`()
         async throws
     {
         let admin = try await AdministeredProxy(
@@ -267,7 +267,7 @@ struct PageTests {
         "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "'\u{301} onload='x", "\"\u{301} onload=\"x",
         "<\u{338}b>", "a\u{202E}b\u{0}c\u{1B}[31m", "{{csrf}}", "&lt;",
     ])
-    func `whatever a name or an error says, it is text`(text: String) {
+    func `any name or error on the page is shown as text`(text: String) {
         let error = HeimdallrError.clientRefused(
             .refused(OAuthError(status: 400, code: .invalidClient, detail: text, uri: nil)), retryAfter: .zero)
         let status = HeimdallrStatus(
@@ -298,7 +298,7 @@ struct PageTests {
         }
     }
 
-    @Test func `a next page is one of ours`() {
+    @Test func `the next page after a form is one of ours`() {
         for path in ["/", "/login/api?ticket=x", "/login/a.b"] { #expect(TokenGate.ownPath(path) == path) }
         for path in [nil, "", "//evil", "/\\evil", "http://evil", "/a b", "/\u{7F}", "evil", "/é"] {
             #expect(TokenGate.ownPath(path) == "/")

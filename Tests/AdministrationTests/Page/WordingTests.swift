@@ -63,7 +63,7 @@ struct WordingTests {
         #expect(Sentence.runs("one ` alone") == [.init(text: "one  alone", isCode: false)])
     }
 
-    @Test func `another basic_encoding is named as what it is: one of two values`() {
+    @Test func `advice to change basic_encoding names the other of two values`() {
         let status = client { $0.ambiguousEncoding = .form }
         let refused = TokenEndpointFault.refused(OAuthError(status: 401, code: .invalidClient, detail: nil, uri: nil))
         let advice = Advice(status).sentence(for: .clientRefused(refused, retryAfter: .zero))

@@ -17,7 +17,9 @@ struct AdviceTests {
         """
     }
 
-    @Test("a comma in a scope", arguments: ["scope: a,b", "scope: \"a, b\"", "scope: [\"a,b\", c]"])
+    @Test(
+        "a comma in a scope is warned of, with both ways to write a list",
+        arguments: ["scope: a,b", "scope: \"a, b\"", "scope: [\"a,b\", c]"])
     func comma(client: String) throws {
         let warnings = try good(configuration(client: client)).warnings
         #expect(warnings.count == 1)
@@ -26,7 +28,7 @@ struct AdviceTests {
         #expect(try good(configuration(client: "scope: a b")).warnings == [])
     }
 
-    @Test("$NAME without braces")
+    @Test("$NAME without braces is warned of where nothing replaces it")
     func dollar() throws {
         let warnings = try good(configuration(client: "audience: https://$TENANT/x")).warnings
         #expect(
@@ -52,7 +54,8 @@ struct AdviceTests {
     }
 
     @Test(
-        "a secret's file that others may read", arguments: [(0o600, 0), (0o400, 0), (0o640, 1), (0o644, 1), (0o604, 1)])
+        "a secret's file that others may read is warned of",
+        arguments: [(0o600, 0), (0o400, 0), (0o640, 1), (0o644, 1), (0o604, 1)])
     func readers(mode: Int, count: Int) throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("secret", "s3cr3t")

@@ -7,7 +7,7 @@ struct OversightTests {
     private static let rest = "upstreams: []\n"
 
     @Test(
-        "characters that look like others",
+        "a character that looks like another one is named with its place",
         arguments: [
             "proxy:\n  listen: \u{A0}127.0.0.1:8080\n": "c.yaml:2:11: there is a no-break space (U+00A0) here",
             "proxy:\n\u{A0} listen: 127.0.0.1:8080\n": "c.yaml:2:1: there is a no-break space (U+00A0)",
@@ -30,7 +30,7 @@ struct OversightTests {
         #expect(found.contains { $0.contains(expected) }, "\(found)")
     }
 
-    @Test func `in quotes and comments every character may stand`() throws {
+    @Test func `every character may stand in quotes and comments`() throws {
         _ = try good(
             "# \u{201C}a\u{A0}comment\u{201D}\nclients: {a: {client_id: x, token_endpoint: https://i.example/t, params: {p: \"a\u{A0}b\"}}}\n"
                 + "upstreams: [{host: a.example, client: a}]\n")
@@ -43,7 +43,7 @@ struct OversightTests {
     }
 
     @Test(
-        "a list item that YAML folds into the value above it",
+        "a list item that YAML folds into the value above it is found",
         arguments: [
             "proxy:\n  listen:\n    - 127.0.0.1:1\n     - 127.0.0.1:2\n":
                 "c.yaml:4:6: not valid YAML: this list item is indented so far that it is part of the value in line 3: begin it in column 5, as line 3",
@@ -74,7 +74,7 @@ struct OversightTests {
     }
 
     @Test(
-        "a port out of range, and a blank in an address",
+        "a port out of range and a blank in an address are named",
         arguments: [
             "upstreams: [{host: \"a.example:65536\"}]\n": "upstreams[0].host: write a port from 1 to 65535, not",
             "upstreams: [{host: \"*.a.example:0\"}]\n": "write a port from 1 to 65535",
@@ -117,7 +117,7 @@ struct OversightTests {
     }
 
     @Test(
-        "blanks at the ends of a secret",
+        "blanks at the ends of a secret are warned of",
         arguments: [
             ("s3cret \n", "ends"), ("s3cret\t", "ends"), ("s3cret\n\n", "ends"), ("s3cret\r\r\n", "ends"),
             (" s3cret\n", "begins"),

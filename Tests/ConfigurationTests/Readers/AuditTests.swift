@@ -4,7 +4,7 @@ import Testing
 @Suite struct AuditTests {
     private let rest = "\nupstreams:\n  - host: a.example"
 
-    @Test func `a file, standard error, or nothing`() throws {
+    @Test func `the audit stream goes to a file, to standard error, or nowhere`() throws {
         #expect(
             try good("audit: {file: /var/log/audit.jsonl}" + rest).configuration.audit == .file("/var/log/audit.jsonl"))
         #expect(try good("audit: stderr" + rest).configuration.audit == .standardError)
@@ -18,7 +18,7 @@ import Testing
         ("audit: [stderr]", "audit: write a mapping of `key: value` lines"),
         ("audit:", "audit has no value: write one or leave the key out"),
     ])
-    func `nonsense is told what to write`(text: String, sentence: String) {
+    func `another value for audit is refused with what to write`(text: String, sentence: String) {
         #expect(problems(text + rest).contains { $0.contains(sentence) }, "\(problems(text + rest))")
     }
 }

@@ -54,7 +54,7 @@ struct AutoTests {
         #expect(client.allowPlaintext)
     }
 
-    @Test("issuer, client and limits are taken")
+    @Test("issuer, client and limits of client: auto are taken")
     func keys() throws {
         let pinned = try auto("issuer: https://as.example/t/, client_id: c, client_secret: {env: SECRET}, dpop: true")
         #expect(pinned.issuer == "https://as.example/t/", "byte for byte")
@@ -156,7 +156,7 @@ struct AutoTests {
     }
 
     @Test(
-        "what does not fit together is refused",
+        "keys beside client: auto that do not fit together are refused",
         arguments: [
             "  - {host: \"*.example.org\", client: auto}": "`auto` is for one API: write its exact host",
             "  - {host: x.example, client: idp, auto: {dpop: true}}": "this applies to `client: auto`",
@@ -171,7 +171,7 @@ struct AutoTests {
         #expect(found.contains { $0.contains(message) }, "\(found)")
     }
 
-    @Test("the word is taken, and somebody has to be able to sign in")
+    @Test("no client may be named auto, and client: auto needs a person who can sign in")
     func word() {
         let named = problems("clients: {auto: {token_endpoint: https://i.example/t, client_id: a}}\nupstreams: []")
         #expect(named.contains { $0.contains("clients.auto: this name is reserved") }, "\(named)")

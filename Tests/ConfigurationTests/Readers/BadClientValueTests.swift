@@ -158,7 +158,7 @@ struct BadClientValueTests {
         "token_url: https://a": "5:5: unknown key \"token_url\" in clients.a; did you mean \"token_endpoint\"?",
     ]
 
-    @Test("client", arguments: client)
+    @Test("a bad value of a client is refused with its place and the remedy", arguments: client)
     func clientSettings(_ line: String, _ message: String) {
         let yaml = """
             clients:

@@ -74,7 +74,7 @@ struct BadProxyValueTests {
             "2:18: proxy.drain_timeout: write ${NAME} for an environment variable, or $${ for a literal ${, not \"${no pe}\"",
     ]
 
-    @Test("proxy", arguments: proxy)
+    @Test("a bad value of the section proxy is refused with its place and the remedy", arguments: proxy)
     func proxySettings(_ line: String, _ message: String) {
         #expect(problems("proxy:\n  \(line)") == ["c.yaml:" + message])
     }

@@ -127,7 +127,7 @@ struct BadUpstreamValueTests {
         "5": "4:5: upstreams[1]: write a mapping of `key: value` lines, not a single value",
     ]
 
-    @Test("upstream", arguments: upstream)
+    @Test("a bad value of an upstream is refused with its place and the remedy", arguments: upstream)
     func upstreamSettings(_ entry: String, _ message: String) {
         let client = "{token_endpoint: https://i.example/t, client_id: a}"
         let yaml = """

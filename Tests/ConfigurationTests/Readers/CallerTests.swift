@@ -10,7 +10,7 @@ struct CallerTests {
         users + "\nupstreams:\n" + callers.map { "  - host: a.test\n    callers: \($0)\n" }.joined()
     }
 
-    @Test("they become values, and each way to tell callers apart keeps rules from tying")
+    @Test("callers become values, and each way to tell them apart keeps rules from tying")
     func values() throws {
         let (configuration, _) = try good(
             upstreams(
@@ -27,7 +27,7 @@ struct CallerTests {
     }
 
     @Test(
-        "callers that overlap tie",
+        "rules of callers that overlap tie",
         arguments: [
             ("{users: [alice, bob]}", "{users: [bob]}"), ("{users: [alice]}", "{uids: [0]}"),
             ("{users: [alice]}", "{users: [alice], uids: [0]}"),
@@ -39,7 +39,7 @@ struct CallerTests {
     }
 
     @Test(
-        "what can't be is said",
+        "callers that do not exist or can't be told apart are refused with the remedy",
         arguments: [
             ("{users: [alise]}", "there is no user \"alise\" under `proxy.users`; did you mean \"alice\"?"),
             ("{listeners: [127.0.0.1:9]}", "127.0.0.1:9 is not one of `proxy.listen`"),
@@ -55,14 +55,14 @@ struct CallerTests {
         #expect(found.contains { $0.contains(message) }, "\(found)")
     }
 
-    @Test("uids without a Unix socket fit nobody")
+    @Test("a rule for uids fits nobody without a Unix socket")
     func uids() {
         let found = problems("upstreams:\n  - host: a.test\n    callers: {uids: [0]}\n")
         #expect(found.count == 1 && found[0].contains("`uids` are known on Unix sockets only"), "\(found)")
     }
 
     @Test(
-        "uids and TCP listeners have no caller in common",
+        "a rule for uids and one for TCP listeners have no caller in common",
         arguments: [
             ("{uids: [0]}", "{listeners: 127.0.0.1:8080}", true),
             ("{uids: [0]}", "{listeners: unix:/run/h.sock}", false),
@@ -72,7 +72,7 @@ struct CallerTests {
         #expect(problems(upstreams(one, other)).isEmpty == isGood)
     }
 
-    @Test("uids on TCP listeners alone fit nobody")
+    @Test("a rule for uids on TCP listeners alone fits nobody")
     func uidsOnTCP() {
         let found = problems(upstreams("{uids: [0], listeners: [127.0.0.1:8080]}"))
         #expect(
@@ -98,7 +98,7 @@ struct CallerTests {
         #expect(found.contains { $0.contains(message) }, "\(found)")
     }
 
-    @Test("what callers bring is exchanged, so it can't be kept or refused")
+    @Test("tokens of callers that are exchanged can't be kept or refused")
     func exchanged() throws {
         func text(_ more: String) -> String {
             """

@@ -20,7 +20,7 @@ struct DPoPTests {
             .first?.dpop
     }
 
-    @Test("is a key of the proxy's own, or one that somebody keeps")
+    @Test("the key of dpop is the proxy's own, or one from a file")
     func isRead() throws {
         #expect(try read("true") == .ownKey)
         #expect(try read("false") == .off)
@@ -29,7 +29,7 @@ struct DPoPTests {
     }
 
     @Test(
-        "is refused with what to write instead",
+        "a value of dpop that does not fit is refused with what to write instead",
         arguments: [
             ("yes", "write true, or {key: {file: PATH}} for a key of your own"),
             ("{algorithm: ES256}", "write `key`, or `dpop: true` for a key that the proxy makes"),
@@ -41,7 +41,7 @@ struct DPoPTests {
     }
 
     @Test(
-        "such tokens go into Authorization only",
+        "tokens of dpop go into Authorization only",
         arguments: [
             "{header: X-Token, scheme: Bearer}", "{header: Authorization, scheme: Token}",
             "{query: access_token}, allow_deprecated: true",

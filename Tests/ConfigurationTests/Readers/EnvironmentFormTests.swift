@@ -38,7 +38,7 @@ struct EnvironmentFormTests {
         #expect(configuration.proxy == ProxySettings())
     }
 
-    @Test("the issuer is enough where it says the endpoints")
+    @Test("HEIMDALLR_ISSUER is enough where the issuer says the endpoints")
     func issuer() throws {
         var environment = Self.minimal
         environment["HEIMDALLR_TOKEN_ENDPOINT"] = nil
@@ -51,7 +51,7 @@ struct EnvironmentFormTests {
         #expect(problems(environment).first?.hasPrefix("HEIMDALLR_ISSUER: ") == true)
     }
 
-    @Test("an admin port by a variable")
+    @Test("a variable sets the admin port")
     func admin() throws {
         var environment = Self.minimal
         environment["HEIMDALLR_ADMIN_LISTEN"] = "127.0.0.1:9090"

@@ -13,7 +13,7 @@ struct FileTests {
         }
     }
 
-    @Test("that can't be read is refused by name")
+    @Test("a configuration file that can't be read is refused by name")
     func unreadable() throws {
         let folder = try TemporaryFolder()
         let missing = folder.path + "/none.yaml"
@@ -30,7 +30,7 @@ struct FileTests {
         #expect(problems(empty) == ["\(empty): the file is empty: write at least `upstreams:`; see the documentation"])
     }
 
-    @Test("names other files relative to its own folder; an empty secret file is an error")
+    @Test("a configuration file names others relative to its folder; an empty secret file is an error")
     func relative() throws {
         let folder = try TemporaryFolder()
         try folder.write("secret", "\n")
@@ -80,7 +80,7 @@ struct FileTests {
     }
 
     @Test(
-        "says beforehand whether it wants the playground",
+        "a configuration file says beforehand whether it wants the playground",
         arguments: [
             ("playground: true", true), ("log: {}\r\nplayground: true # demo\r\n", true), ("playground: false", false),
             ("# playground: true", false), ("log:\n  playground: true", false), ("", false),

@@ -175,7 +175,7 @@ struct GoodInputTests {
         #expect(configuration.store == .file(directory: "/d", key: .environment(name: "KEY")))
     }
 
-    @Test("a store in PostgreSQL: one key, or several while they change")
+    @Test("a store in PostgreSQL has one key, or several while they change")
     func postgres() throws {
         let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
         let environment = ["DATABASE": "host=a", "NEW": key, "OLD": key.replacing("A", with: "B")]
@@ -290,7 +290,7 @@ struct GoodInputTests {
         #expect(!configuration.upstreams[5].injects)
     }
 
-    @Test("what is left out has the documented default")
+    @Test("a key that is left out has the documented default")
     func defaults() throws {
         let (configuration, warnings) = try good("log: {}")
         var expected = Configuration()
@@ -317,7 +317,7 @@ struct GoodInputTests {
         #expect(warnings == [])
     }
 
-    @Test("doubts are warnings")
+    @Test("doubtful values are warnings")
     func warnings() throws {
         let yaml = """
             proxy: {private_networks: [10.0.0.0/8]}

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("hooks")
 struct HooksTests {
-    @Test("a webhook and a command as they are written")
+    @Test("a webhook and a command are taken as they are written")
     func good() throws {
         let (configuration, _) = try Configuration.parse(
             yaml: """
@@ -17,7 +17,7 @@ struct HooksTests {
     }
 
     @Test(
-        "what can't work is an error that says what to write",
+        "a hook that can't work is an error that says what to write",
         arguments: [
             ("hooks: {}", "write `webhook`, `command` or both"),
             ("hooks: {webhook: \"http://alerts.example.com/\"}", "allow_plaintext: true"),
@@ -39,7 +39,7 @@ struct HooksTests {
         }
     }
 
-    @Test("an http webhook that is meant")
+    @Test("an http webhook is taken where allow_plaintext says so")
     func plaintext() throws {
         let (configuration, _) = try Configuration.parse(
             yaml: "hooks: {webhook: \"http://127.0.0.1:9/\", allow_plaintext: true}", file: "c", environment: [:])

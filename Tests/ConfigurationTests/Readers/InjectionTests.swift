@@ -17,7 +17,7 @@ struct InjectionTests {
 
     private let secret = SecretSource.environment(name: "SECRET")
 
-    @Test func `a token and a key at once`() throws {
+    @Test func `an upstream may inject a token and a key at once`() throws {
         let read = try upstream(
             "client: a, inject: [{header: Authorization}, {header: X-Api-Key, value: {env: SECRET}}]")
         #expect(
@@ -28,7 +28,7 @@ struct InjectionTests {
         #expect(read.injectionText == "Authorization: Bearer <token>, X-Api-Key: <secret>")
     }
 
-    @Test func `one entry, without a list and without a client`() throws {
+    @Test func `a single injected entry needs neither a list nor a client`() throws {
         #expect(
             try upstream("inject: {header: Authorization, scheme: Token, value: \"${SECRET}\"}").injections
                 == [.header(name: "Authorization", scheme: "Token", value: secret)])
@@ -47,13 +47,13 @@ struct InjectionTests {
             try upstream("inject: {basic: {password: {env: SECRET}}}").injectionText == "Authorization: Basic <secret>")
     }
 
-    @Test func `a placeholder`() throws {
+    @Test func `require_placeholder is read, and named beside the injected credential`() throws {
         let read = try upstream("client: a, require_placeholder: PUT-IT-HERE")
         #expect(read.placeholder == "PUT-IT-HERE")
         #expect(read.injectionText == "Authorization: Bearer <token>, in place of the placeholder")
     }
 
-    @Test func `check names kinds and places, never values`() throws {
+    @Test func `check names the kinds and places of injected credentials, never values`() throws {
         let yaml = "upstreams: [{host: a.example, inject: [{basic: {username: alice, password: {env: SECRET}}}]}]"
         let routes = try good(yaml).configuration.resolvedRoutes
         #expect(
@@ -103,7 +103,7 @@ struct InjectionTests {
             "url: http://y.example, inject: {header: X, value: {env: SECRET}}":
                 "19: upstreams[1].url: the secret would cross the network in plain text: write https://, or `allow_plaintext: true` if that is meant",
         ] as KeyValuePairs<String, String>)
-    func `what does not fit is refused`(text: String, message: String) {
+    func `an injected entry that does not fit is refused`(text: String, message: String) {
         let yaml = """
             clients: {a: {token_endpoint: https://i.example/t, client_id: a}}
             upstreams: [{host: x.example, client: a},
@@ -123,7 +123,7 @@ struct InjectionTests {
         "Proxy-Authorization",
         "Trailer", "Via", "Max-Forwards",
     ])
-    func `what frames a message or ends at a hop can't be injected`(name: String) {
+    func `a field that frames a message or ends at a hop can't be injected`(name: String) {
         let found = problems("upstreams: [{host: y.example, inject: {header: \(name), value: {env: SECRET}}}]")
         #expect(
             found == [

@@ -12,7 +12,7 @@ struct InterceptionSettingsTests {
         return folder
     }
 
-    @Test func `a wildcard is opened where it says so itself`() throws {
+    @Test func `a wildcard is intercepted only where it says so itself`() throws {
         let (configuration, warnings) = try good(
             """
             proxy: {intercept: true}
@@ -27,7 +27,7 @@ struct InterceptionSettingsTests {
         #expect(!warnings.contains { $0.contains("under .c.test") })
     }
 
-    @Test func `domains may be permitted, with a folder or without`() throws {
+    @Test func `permitted domains are taken, with a folder or without`() throws {
         let permitted = "interception: {permit: [Example.com, other.test]}\n"
         let (configuration, warnings) = try good(permitted + "upstreams: [{host: a.example.com, intercept: true}]")
         #expect(configuration.interception == InterceptionSettings(permit: ["example.com", "other.test"]))
@@ -50,12 +50,12 @@ struct InterceptionSettingsTests {
             ("{directory: /d}", "write `directory` and `key`"), ("{key: {env: SECRET}}", "write `directory` and `key`"),
             ("{}", "write `directory` and `key`"),
         ])
-    func `a mistake is named`(text: String, advice: String) {
+    func `a mistake about interception is named with what to write`(text: String, advice: String) {
         let found = problems("interception: \(text)\nupstreams: [{host: a.test, intercept: true}]")
         #expect(found.contains { $0.contains(advice) }, "\(found)")
     }
 
-    @Test func `at most 900 domains`() {
+    @Test func `more than 900 permitted domains are refused`() {
         let domains = (0..<901).map { "d\($0).test" }.joined(separator: ", ")
         let found = problems("interception: {permit: [\(domains)]}\nupstreams: [{host: a.test, intercept: true}]")
         #expect(found.count == 1 && found[0].contains("at most 900 domains"), "\(found)")

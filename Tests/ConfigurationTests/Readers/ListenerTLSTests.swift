@@ -20,7 +20,7 @@ struct ListenerTLSTests {
             "{address: \(address), tls: {cert_file: \(folder.path)/cert.pem, key_file: \(folder.path)/key.pem\(clientCA)}}"
     }
 
-    @Test("it becomes a value at proxy.listen and at an upstream")
+    @Test("tls becomes a value at proxy.listen and at an upstream")
     func values() throws {
         let folder = try files()
         let (configuration, _) = try good(
@@ -58,7 +58,7 @@ struct ListenerTLSTests {
     }
 
     @Test(
-        "mistakes are told",
+        "a mistake in the TLS of a listener is refused with what to write",
         arguments: [
             ("{address: 127.0.0.1:1, tls: {}}", "a listener shows a certificate: write `cert_file`"),
             ("{address: 127.0.0.1:1, tls: {cert_file: FOLDER/cert.pem}}", "a certificate needs its key"),

@@ -46,7 +46,7 @@ struct LoginTests {
             ])
     }
 
-    @Test("pushing: its keys arrive, and what can't work is an error")
+    @Test("keys of pushed requests arrive, and those that can't work are an error")
     func pushing() throws {
         let grant = "grant_type: authorization_code, issuer: https://i.example"
         #expect(try good(yaml(grant)).configuration.clients[0].par == .auto)
@@ -126,7 +126,7 @@ struct LoginTests {
             ])
     }
 
-    @Test("password without user name and password is a login; half of it is an error")
+    @Test("a password grant without user name and password is a login; half of it is an error")
     func password() throws {
         let client = "grant_type: password, allow_deprecated: true, token_endpoint: https://i.example/t"
         #expect(try good(yaml(client)).configuration.clients[0].needsLogin)

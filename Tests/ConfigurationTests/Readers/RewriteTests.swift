@@ -11,7 +11,9 @@ struct RewriteTests {
         ("", true, false), ("true", true, false), ("false", false, false), ("{host: keep}", true, true),
         ("{host: upstream}", true, false),
     ])
-    func `is read`(rewrite: String, isOn: Bool, keepsHost: Bool) throws {
+    func `rewrite may be left out, on, off, or say which Host goes out`(rewrite: String, isOn: Bool, keepsHost: Bool)
+        throws
+    {
         let (configuration, _) = try Configuration.parse(
             yaml: Self.document(rewrite), file: "c.yaml", environment: [:])
         #expect(configuration.upstreams[0].rewrite == isOn)
@@ -24,7 +26,7 @@ struct RewriteTests {
         ("{hosts: keep}", "unknown key \"hosts\" in upstreams["),
         ("[host]", "write a single value, not a list"),
     ])
-    func `is refused where it does not fit`(rewrite: String, message: String) {
+    func `rewrite is refused where it does not fit`(rewrite: String, message: String) {
         let found = problems(Self.document(rewrite))
         #expect(found.count == 1)
         #expect(found.first?.contains(message) == true, "\(found)")

@@ -52,7 +52,7 @@ import Testing
             ).warnings.contains { $0.contains("YOUR_ID stands") })
     }
 
-    @Test func `a part in braces is named, not called no URL`() {
+    @Test func `a part of an URL in braces is named as a template`() {
         for (text, part) in [("https://login.example/{tenant}/v2.0", "{tenant}"), ("https://<domain>/t", "<domain>")] {
             let found = problems(yaml("client_secret: x, token_endpoint: '\(text)'"))
             #expect(found.count == 1 && found[0].contains("write your own value in place of \(part)"), "\(found)")

@@ -17,7 +17,7 @@ struct SigV4Tests {
         return settings
     }
 
-    @Test func `keys beside the region, or under credentials`() throws {
+    @Test func `keys of sigv4 may stand beside the region, or under credentials`() throws {
         let keys = "access_key_id: AKID, secret_access_key: {env: SECRET}, session_token: {env: SECRET}"
         let secret = SecretSource.environment(name: "SECRET")
         let expected = SigV4Settings(
@@ -64,7 +64,7 @@ struct SigV4Tests {
                 "write either the keys or `credentials`, not both",
             "region: r, service: s3, acces_key_id: A": "unknown key \"acces_key_id\"",
         ] as KeyValuePairs<String, String>)
-    func `what does not fit is refused`(text: String, message: String) {
+    func `a value of sigv4 that does not fit is refused`(text: String, message: String) {
         let found = problems("upstreams: [{host: y.example, inject: {sigv4: {\(text)}}}]")
         #expect(found.contains { $0.contains(message) }, "\(found)")
         #expect(!found.joined().contains("s3cr3t"))

@@ -81,7 +81,7 @@ struct SignedGrantTests {
     }
 
     @Test(
-        "what a GitHub App can't have is refused",
+        "a key that a GitHub App can't have is refused",
         arguments: [
             ("installation: mine", "clients.a.installation: write the installation's number"),
             ("", "`grant_type: github_app` needs `installation`"),
@@ -97,7 +97,7 @@ struct SignedGrantTests {
         #expect(found.count == 1 && found[0].contains(message), "\(found)")
     }
 
-    @Test("its keys belong to it")
+    @Test("a GitHub App's keys are refused with another grant")
     func foreign() {
         let found = problems(text(jwt + "assertion: {env: SECRET}, installation: 1"))
         #expect(found.count == 1 && found[0].contains("this belongs to `grant_type: github_app`"), "\(found)")

@@ -10,7 +10,7 @@ struct TracingTests {
         try Configuration.parse(yaml: yaml, file: "c.yaml", environment: environment)
     }
 
-    @Test func `a collector's URL is enough`() throws {
+    @Test func `a collector's URL alone is enough for tracing`() throws {
         let tracing = try #require(try parse("tracing: {otlp: \"http://127.0.0.1:4318\"}").configuration.tracing)
         #expect(tracing.endpoint == "http://127.0.0.1:4318/v1/traces")
         #expect(tracing.sample == 0.01)
@@ -19,7 +19,7 @@ struct TracingTests {
         #expect(try parse("upstreams: []").configuration.tracing == nil)
     }
 
-    @Test func `all of it as it is written`() throws {
+    @Test func `all keys of tracing are taken as they are written`() throws {
         let folder = try TemporaryDirectory()
         let anchors = try folder.write("-----BEGIN CERTIFICATE-----\n", to: "ca.pem")
         let (configuration, _) = try parse(
@@ -59,7 +59,7 @@ struct TracingTests {
     }
 
     @Test(
-        "what can't work is an error that says what to write",
+        "tracing that can't work is an error that says what to write",
         arguments: [
             ("{}", "write `otlp`"), ("{sample: 1}", "write `otlp`"),
             ("{otlp: \"127.0.0.1:4318\"}", "http://127.0.0.1:4318"),
@@ -94,7 +94,7 @@ struct TracingTests {
         }
     }
 
-    @Test func `headers over http that are meant; TLS where there is none is warned of`() throws {
+    @Test func `headers go over http where allow_plaintext says so; TLS keys without TLS are warned of`() throws {
         let text = "tracing: {otlp: \"http://c.example.com\", headers: {A: {env: K}}, allow_plaintext: true, tls: {}}"
         let (configuration, warnings) = try parse(text, environment: ["K": "v"])
         #expect(configuration.tracing?.headers.count == 1)

@@ -58,18 +58,18 @@ struct ReferenceTests {
         }
     }
 
-    @Test("each key has its row")
+    @Test("each key of the configuration has its row")
     func everyKey() {
         #expect(Set(keys.keys).subtracting(rows.map(\.path)).sorted() == [], "these keys have no row")
     }
 
-    @Test("each row has its key")
+    @Test("each row of the reference has its key")
     func noStrangers() {
         #expect(rows.map(\.path).filter { keys[$0] == nil }.sorted() == [], "the reader knows no such keys")
         #expect(rows.count > 100)
     }
 
-    @Test("each default is the reader's")
+    @Test("each default in the reference is the reader's")
     func defaults() {
         for row in rows {
             guard let usual = keys[row.path] else { continue }

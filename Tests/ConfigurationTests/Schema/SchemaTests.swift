@@ -67,12 +67,12 @@ struct SchemaTests {
             )
         }
 
-    @Test("the checker runs, and the schema is one")
+    @Test("the schema is valid, by a real checker")
     func checker() throws {
         #expect(try EditorSchema.checker.get().problems("upstreams: [{host: a.example.com}]") == [])
     }
 
-    @Test("wrong words, wrong types, wrong shapes and unknown keys are marked", arguments: bad)
+    @Test("editors mark wrong words, wrong types, wrong shapes and unknown keys", arguments: bad)
     func refused(_ yaml: String, _ message: String) {
         guard Self.known.contains(where: message.contains) else { return }
         #expect(EditorSchema.problems(yaml) != [], "\(message)")

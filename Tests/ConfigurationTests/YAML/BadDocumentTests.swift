@@ -48,7 +48,7 @@ struct BadDocumentTests {
             ["c.yaml:2:11: put a value that starts with * in quotes, \"*.example.com\"; aliases are not supported"],
     ]
 
-    @Test("bad document", arguments: documents)
+    @Test("a document that can't be used is refused with its place", arguments: documents)
     func refused(_ yaml: String, _ expected: [String]) {
         #expect(problems(yaml) == expected)
     }
@@ -95,7 +95,7 @@ struct BadDocumentTests {
     }
 
     @Test(
-        "and takes no time, whatever it is made of", .timeLimit(.minutes(1)),
+        "a document of endless nesting is refused in no time, whatever it is made of", .timeLimit(.minutes(1)),
         arguments: [("log: ", "["), ("log: ", "{a: "), ("", "? "), ("log:\n ", "- "), ("log: ", "? [")])
     func deepNestingIsQuick(_ start: String, _ opening: String) {
         let begin = ContinuousClock.now

@@ -83,7 +83,7 @@ struct YAMLMistakeTests {
     ]
 
     @Test(
-        "at its place, in one plain sentence",
+        "a mistake in the YAML is told at its place, in one plain sentence",
         arguments: quotes + brackets + signs + tabs + colons + lines + documents)
     func mistake(_ yaml: String, _ place: String, _ advice: String) {
         let found = problems(yaml)

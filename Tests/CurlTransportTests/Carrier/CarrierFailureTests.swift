@@ -5,7 +5,7 @@ import Testing
 
 @Suite("a carrier that can't be had says whose fault it is", .timeLimit(.minutes(1)))
 struct CarrierFailureTests {
-    @Test func `names, ports, silence`() async throws {
+    @Test func `a carrier tells a refused port, a silent host and an unknown name apart`() async throws {
         let carriers = try await CarrierPoolOnLoop { $0.connectTimeout = .milliseconds(300) }
         #expect(try await carriers.failure(.plain(try freePort())).kind == .connectionRefused)
         let deaf = try DeafPort()
@@ -21,7 +21,7 @@ struct CarrierFailureTests {
         #expect(try await carriers.counts == .init())
     }
 
-    @Test func `TLS that fails`() async throws {
+    @Test func `a carrier tells failures of the TLS handshake apart`() async throws {
         let leaving = try Listener { $0.close() }
         let carriers = try await CarrierPoolOnLoop { $0.connectTimeout = .seconds(30) }
         #expect(try await carriers.failure(.secure(leaving.port)).kind == .tlsHandshake)
@@ -32,7 +32,7 @@ struct CarrierFailureTests {
         #expect(try await hurried.failure(.secure(silent.port)).kind == .connectionTimedOut)
     }
 
-    @Test func `addresses that may not be dialled`() async throws {
+    @Test func `a carrier to an address that may not be dialled is refused`() async throws {
         let origin = try RecordingOrigin()
         let port = origin.port
         let closed = try await CarrierPoolOnLoop { $0.addressPolicy.publicOnly = true }

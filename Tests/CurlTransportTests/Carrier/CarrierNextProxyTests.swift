@@ -6,7 +6,7 @@ import WireText
 
 @Suite("a carrier goes through the proxy in between", .timeLimit(.minutes(1)))
 struct CarrierNextProxyTests {
-    @Test func `plain http is spoken to the proxy, with its credential`() async throws {
+    @Test func `a carrier speaks plain http to the next proxy, with its credential`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
         let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)") }
         let user = try await carriers.connected(.plain(80, host: "far.example"))
@@ -19,7 +19,7 @@ struct CarrierNextProxyTests {
         #expect(try await carriers.counts == .init(open: 1, idle: 1))
     }
 
-    @Test func `https goes through a tunnel, checked end to end`() async throws {
+    @Test func `a carrier of https goes through the next proxy's tunnel, checked end to end`() async throws {
         let heads = Recorder<String>()
         let next = try Listener.tunnel(heads: heads)
         let nginx = try await Nginx.secure(["DNS:far.example"])
@@ -40,7 +40,7 @@ struct CarrierNextProxyTests {
             try await carriers.failure(.secure(nginx.httpsPort, host: "near.example")).kind == .tlsCertificate)
     }
 
-    @Test func `another protocol goes through a tunnel, too, and serves nobody else`() async throws {
+    @Test func `a carrier of another protocol goes through a tunnel, too, and serves nobody else`() async throws {
         let heads = Recorder<String>()
         let next = try Listener.tunnel(heads: heads)
         let origin = try RecordingOrigin()
@@ -58,7 +58,7 @@ struct CarrierNextProxyTests {
         "HTTP/1.1 403 Forbidden\r\n\r\n", "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", "",
         "garbage\r\n\r\n",
     ])
-    func `a proxy that refuses the tunnel`(answer: String) async throws {
+    func `a carrier whose next proxy refuses the tunnel fails as the proxy's fault`(answer: String) async throws {
         let heads = Recorder<String>()
         let next = try Listener.tunnel(answer, heads: heads)
         let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
@@ -86,7 +86,7 @@ struct CarrierNextProxyTests {
         #expect(ContinuousClock.now - begin < .seconds(4))
     }
 
-    @Test func `a proxy that is not there`() async throws {
+    @Test func `a carrier whose next proxy is not there fails as the proxy's fault`() async throws {
         let port = try freePort()
         for url in ["http://127.0.0.1:\(port)", "http://does-not-exist.invalid:1", "socks5://127.0.0.1:\(port)"] {
             let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url(url) }
@@ -96,7 +96,7 @@ struct CarrierNextProxyTests {
         }
     }
 
-    @Test func `a socks proxy carries what it does not read`() async throws {
+    @Test func `a SOCKS proxy carries a connection that it does not read`() async throws {
         let names = Recorder<String>()
         let next = try Self.socks(names: names)
         let origin = try RecordingOrigin()
@@ -118,7 +118,7 @@ struct CarrierNextProxyTests {
         #expect(names.all.prefix(2).allSatisfy { $0 != "localhost" })
     }
 
-    @Test func `the environment says which`() async throws {
+    @Test func `without variables of the environment a carrier goes to the origin itself`() async throws {
         // Nobody in this process has set any of the variables.
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .environment }

@@ -30,7 +30,7 @@ struct CarrierPeerTests {
         }
     }
 
-    @Test func `the kernel probes it, and does not take one that reads nothing for gone`() async throws {
+    @Test func `the kernel probes a silent peer, and does not take one that reads nothing for gone`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(origin.port))

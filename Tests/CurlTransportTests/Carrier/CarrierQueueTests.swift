@@ -7,7 +7,7 @@ import Testing
 
 @Suite("past max_connections carriers are waited for, and every wait can be given up", .timeLimit(.minutes(1)))
 struct CarrierQueueTests {
-    @Test func `first come, first served`() async throws {
+    @Test func `carriers in the queue are served in the order of arrival`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop { $0.maxConnections = 1 }
         let holder = try await carriers.connected(.plain(origin.port))
@@ -46,7 +46,7 @@ struct CarrierQueueTests {
         try await fresh.release()
     }
 
-    @Test func `not for ever`() async throws {
+    @Test func `a carrier in the queue fails after connect_timeout`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop {
             $0.maxConnections = 1
@@ -61,7 +61,7 @@ struct CarrierQueueTests {
         #expect(try await carriers.exchange(.plain(origin.port)).record.isReused)
     }
 
-    @Test func `the wait and the dial together have connect_timeout`() async throws {
+    @Test func `the wait in the queue and the dial together have connect_timeout`() async throws {
         let origin = try RecordingOrigin()
         let deaf = try DeafPort()
         let carriers = try await CarrierPoolOnLoop {
@@ -79,7 +79,7 @@ struct CarrierQueueTests {
         #expect(ContinuousClock.now - began < .milliseconds(1200))
     }
 
-    @Test func `given up while the name is looked up`() async throws {
+    @Test func `a carrier can be given up while its name is looked up`() async throws {
         let gate = Gate()
         defer { gate.open() }
         let names = NameResolver(lookUp: { _ in
@@ -95,7 +95,7 @@ struct CarrierQueueTests {
         }
     }
 
-    @Test func `given up while connecting, in the handshake, and in a proxy's`() async throws {
+    @Test func `a carrier can be given up while connecting, in its handshake, and in a proxy's`() async throws {
         let deaf = try DeafPort()
         let silent = try RawListener()
         let carriers = try await CarrierPoolOnLoop()
@@ -131,7 +131,7 @@ struct CarrierQueueTests {
         try await user.close()
     }
 
-    @Test func `a pool that goes takes its connections along`() async throws {
+    @Test func `a pool that is released closes its connections`() async throws {
         let listener = try RawListener()
         let peer = try await peerOfALostPool(listener)
         #expect(try await peer.readToEnd() == Array("bye".utf8))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("a carrier over TLS is checked, knows its end, and lets tickets be", .timeLimit(.minutes(1)))
 struct CarrierTLSTests {
-    @Test func `one connection serves one after the other`() async throws {
+    @Test func `one connection over TLS serves its users one after the other`() async throws {
         let nginx = try await Nginx.secure()
         let carriers = try await CarrierPoolOnLoop(nginx.trust)
         for number in 0..<10 {
@@ -17,7 +17,7 @@ struct CarrierTLSTests {
         #expect(try await carriers.counts == .init(open: 1, idle: 1))
     }
 
-    @Test func `certificates of nobody we trust, and for another name`() async throws {
+    @Test func `certificates of an unknown authority, and for another name, are refused`() async throws {
         let nginx = try await Nginx.secure(["DNS:other.test"])
         let trusting = try await CarrierPoolOnLoop(nginx.trust)
         let stranger = try await CarrierPoolOnLoop()
@@ -32,7 +32,7 @@ struct CarrierTLSTests {
         #expect(try await missing.failure(nginx.origin).kind == .tlsConfiguration)
     }
 
-    @Test func `connections for one name are not used for another`() async throws {
+    @Test func `a carrier uses no TLS connection that was made for another name`() async throws {
         let nginx = try await Nginx.secure(["DNS:one.test", "DNS:two.test"])
         let carriers = try await CarrierPoolOnLoop(nginx.trust)
         for name in ["one.test", "two.test", "one.test"] {
@@ -42,7 +42,7 @@ struct CarrierTLSTests {
         #expect(try await carriers.counts == .init(open: 2, idle: 2))
     }
 
-    @Test func `a client certificate, where it is asked for`() async throws {
+    @Test func `a carrier shows its client certificate where it is asked for`() async throws {
         let nginx = try await Nginx.secure(asksClients: true)
         let file = nginx.authority.certificateFile
         let certificate = try await nginx.authority.client("billing")
@@ -64,7 +64,7 @@ struct CarrierTLSTests {
     }
 
     /// nginx says close_notify when it leaves by itself.
-    @Test func `an idle connection that the server ends is dropped at once`() async throws {
+    @Test func `an idle TLS connection that the server ends is dropped at once`() async throws {
         let nginx = try await Nginx.secure(locations: Nginx.sayWhatArrived + "\nkeepalive_timeout 100ms;")
         let carriers = try await CarrierPoolOnLoop(nginx.trust)
         _ = try await carriers.exchange(nginx.origin)
@@ -107,7 +107,7 @@ struct CarrierTLSTests {
         """#
 
     @Test(arguments: ["whole", "part", "nothing"])
-    func `what came while the loop was busy shows before a request is written`(what: String) async throws {
+    func `TLS bytes that came while the loop was busy show before a request is written`(what: String) async throws {
         let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.unaskedServer], [what])
         let file = server.authority.certificateFile
         let carriers = try await CarrierPoolOnLoop { $0.trustAnchors = .only(file: file) }
@@ -158,7 +158,7 @@ struct CarrierTLSTests {
 
     /// libcurl takes no tickets before TLS 1.3; the server has to remember.
     @Test(arguments: ["ssl_protocols TLSv1.3;", "ssl_protocols TLSv1.2; ssl_session_cache shared:carriers:1m;"])
-    func `a session is resumed`(protocols: String) async throws {
+    func `a TLS session is resumed by the next connection`(protocols: String) async throws {
         let nginx = try await Nginx.secure(
             locations: """
                 \(protocols)
@@ -169,7 +169,7 @@ struct CarrierTLSTests {
         #expect(try await carriers.exchange(nginx.origin, newConnection: true).record.text.contains("resumed: r\n"))
     }
 
-    @Test func `much, both ways, through a buffer that moves`() async throws {
+    @Test func `megabytes pass both ways over TLS through a buffer that moves`() async throws {
         let nginx = try await Nginx.secure(locations: "client_max_body_size 64m; location / { return 200; }")
         let carriers = try await CarrierPoolOnLoop(nginx.trust)
         let user = try await carriers.connected(nginx.origin)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("a carrier carries bytes, and serves again as long as nothing is wrong with it", .timeLimit(.minutes(1)))
 struct CarrierTests {
-    @Test func `what is written arrives, what is answered comes back`() async throws {
+    @Test func `bytes that are written arrive, and the answer comes back`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "hello") }
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.exchange(.plain(origin.port))
@@ -14,7 +14,7 @@ struct CarrierTests {
         #expect(origin.requests.first?.fields.map(\.description) == ["Host: 127.0.0.1:\(origin.port)"])
     }
 
-    @Test func `one connection serves one after the other`() async throws {
+    @Test func `one connection serves its users one after the other`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop()
         for number in 0..<10 {
@@ -24,7 +24,7 @@ struct CarrierTests {
         #expect(try await carriers.counts == .init(open: 1, idle: 1))
     }
 
-    @Test func `the one used last serves first`() async throws {
+    @Test func `the connection used last serves first`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop()
         var users: [CarrierUser] = []
@@ -39,7 +39,7 @@ struct CarrierTests {
         #expect(origin.requests.filter { $0.target == "/again" }.map(\.connection) == [first, first, first])
     }
 
-    @Test func `connections to one origin are not another's, and make room for it`() async throws {
+    @Test func `a connection to one origin serves no other one, and makes room for it`() async throws {
         let first = try RecordingOrigin()
         let second = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop { $0.maxConnections = 2 }
@@ -56,7 +56,7 @@ struct CarrierTests {
         #expect(!second.connections[0].isOver)
     }
 
-    @Test func `a fresh one when asked for`() async throws {
+    @Test func `a user that asks for a fresh connection gets one`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop()
         _ = try await carriers.exchange(.plain(origin.port))
@@ -64,7 +64,7 @@ struct CarrierTests {
         #expect(origin.connections.count == 2)
     }
 
-    @Test func `what is closed serves nobody again`() async throws {
+    @Test func `a connection that is closed serves nobody again`() async throws {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(origin.port))
@@ -137,7 +137,7 @@ struct CarrierTests {
     }
 
     @Test(arguments: ["bytes", "end", "nothing"])
-    func `what came while the loop was busy shows before a request is written`(what: String) async throws {
+    func `bytes that came while the loop was busy show before a request is written`(what: String) async throws {
         let listener = try RawListener()
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(listener.port))
@@ -158,7 +158,7 @@ struct CarrierTests {
         #expect(try await untouched == (what == "nothing"))
     }
 
-    @Test func `one that is given back with something unread is closed`() async throws {
+    @Test func `a connection that is given back with unread bytes is closed`() async throws {
         let listener = try RawListener()
         let carriers = try await CarrierPoolOnLoop()
         for end in [false, true] {
@@ -174,7 +174,7 @@ struct CarrierTests {
         }
     }
 
-    @Test func `a server that speaks first, or leaves at once, is of no use`() async throws {
+    @Test func `a server that speaks first, or leaves at once, gets no request`() async throws {
         let carriers = try await CarrierPoolOnLoop()
         for farewell in ["HTTP/1.1 408 Too slow\r\n\r\n", ""] {
             let gate = Gate()
@@ -197,7 +197,7 @@ struct CarrierTests {
 
     // MARK: Ends and pressure
 
-    @Test func `a reset is no end`() async throws {
+    @Test func `a carrier tells a reset from an end`() async throws {
         let listener = try RawListener()
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(listener.port))
@@ -211,7 +211,7 @@ struct CarrierTests {
         #expect(try await carriers.counts == .init())
     }
 
-    @Test func `our side alone can end`() async throws {
+    @Test func `a carrier can end its sending side alone`() async throws {
         let listener = try RawListener()
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(listener.port))
@@ -229,7 +229,7 @@ struct CarrierTests {
         try await user.close()
     }
 
-    @Test func `a reader who is slow slows the writer, and nothing is lost`() async throws {
+    @Test func `a slow reader slows the writer, and nothing is lost`() async throws {
         let listener = try RawListener()
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(listener.port))

@@ -95,10 +95,10 @@ import Testing
     }
 
     @Test(arguments: ["", "HTTP/1.1 200 OK\r\n", "SSH-2.0\r\n\r\n", "HTTP/1.1 abc\r\n\r\n"])
-    func `what is not HTTP is no answer`(text: String) { #expect(AdminClient.Answer(Array(text.utf8)) == nil) }
+    func `a text that is not HTTP is no answer`(text: String) { #expect(AdminClient.Answer(Array(text.utf8)) == nil) }
 
     @Test(arguments: ["127.0.0.1:1", "nowhere"])
-    func `nobody listening is an error that says where`(authority: String) async {
+    func `a demo without a listener is an error that says where`(authority: String) async {
         await #expect(throws: DemoError.self) { _ = try await DemoCommand.answer(of: authority, to: "/") }
     }
 }

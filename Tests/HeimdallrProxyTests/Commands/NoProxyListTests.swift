@@ -10,7 +10,7 @@ struct NoProxyListTests {
         return NoProxyList(extending: inherited, for: configuration)
     }
 
-    @Test func `this machine and our listeners`() throws {
+    @Test func `no_proxy gets this machine and the upstreams' own listeners`() throws {
         let yaml = """
             proxy: {listen: 127.0.0.1:8080}
             upstreams:
@@ -23,7 +23,7 @@ struct NoProxyListTests {
                 .value == "localhost,127.0.0.1,::1,127.0.0.0/8")
     }
 
-    @Test func `what is there already stays, in front and once`() throws {
+    @Test func `entries of no_proxy that are there already stay, in front and once`() throws {
         let yaml = "upstreams: [{host: a.test, listen: 127.0.0.2:9001}]"
         #expect(
             try list(yaml, "internal.test, 10.0.0.0/8", "localhost,internal.test").value

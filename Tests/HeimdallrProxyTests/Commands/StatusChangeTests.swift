@@ -13,7 +13,7 @@ struct StatusChangeTests {
         return try JSONParser.parse(Array(text.utf8))
     }
 
-    @Test func `clocks that go on are nothing new, all else is`() throws {
+    @Test func `the status has changed if more than its clocks have`() throws {
         var change = StatusChange()
         func isNew(_ status: JSONValue?) -> Bool { change.take(status) }
         #expect(isNew(try status(60)))

@@ -79,7 +79,7 @@ import Testing
         record.errorClass = "http_response_incomplete"
     }
 
-    @Test func `what took how long is said in text`() {
+    @Test func `the text of the access log says what took how long`() {
         let text = line(.text, Self.slow)
         #expect(
             text.contains(
@@ -92,14 +92,17 @@ import Testing
         #expect(line(.text) { $0.isReused = true }.contains(" connection=reused "))
     }
 
-    @Test(arguments: ["/a b", "/a=b", "/\n2026", "/\u{1B}[0m", "", "/\""]) func `a path stays one field`(path: String) {
+    @Test(arguments: ["/a b", "/a=b", "/\n2026", "/\u{1B}[0m", "", "/\""])
+    func `a path stays one field of the access log`(path: String) {
         let line = line(.text) { $0.path = Array(path.utf8) }
         #expect(line.split(separator: "\n").count == 1)
         #expect(line.contains(" path=\""))
         #expect(line.contains("\" status=200"))
     }
 
-    @Test(arguments: ["a b", "a=b", "\n2026", "\u{1B}[0m", "\"", "\\"]) func `and so does a name`(name: String) throws {
+    @Test(arguments: ["a b", "a=b", "\n2026", "\u{1B}[0m", "\"", "\\"]) func `a name stays one field of the access log`(
+        name: String
+    ) throws {
         let line = line(.text) { $0.user = name }
         #expect(line.split(separator: "\n").count == 1)
         #expect(line.contains(" user=\"") && line.hasSuffix("\"\n"))

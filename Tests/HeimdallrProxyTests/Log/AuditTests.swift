@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["a\nb", "a\"b", "a\\", "\u{2028}", "\u{1B}[31m", "\u{0}", "\",\"audit\":\"given"])
-    func `no name breaks a line`(name: String) throws {
+    func `no name breaks a line of the audit stream`(name: String) throws {
         let line = line { $0.user = name }
         #expect(line.filter { $0.isNewline }.count == 1 && line.hasSuffix("}\n"))
         #expect(!line.unicodeScalars.dropLast().contains { $0.value < 0x20 || $0.value == 0x2028 })
@@ -106,7 +106,7 @@ import Testing
         #expect(second.counts.written == 3 && second.counts.dropped == 0)
     }
 
-    @Test func `what is no plain file is refused with what to do, and a pipe holds nobody`() throws {
+    @Test func `an audit file that is no plain file is refused with what to do, and a pipe holds nobody`() throws {
         try folder.write("", to: "target")
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: folder.path + "/target")
         #expect(unsafe mkfifo(folder.path + "/pipe", 0o600) == 0)
@@ -145,7 +145,7 @@ import Testing
         stream.close()
     }
 
-    @Test func `the file is the proxy's user's or root's`() {
+    @Test func `an audit file belongs to the proxy's user or root`() {
         func fault(owner: UInt32, user: UInt32) -> String? {
             AppendedFile.fault(owner: owner, mode: 0o100600, links: 1, user: user)
         }
@@ -155,7 +155,7 @@ import Testing
         #expect(fault(owner: 7, user: 0)?.contains("give it to user 0") == true)
     }
 
-    @Test func `a file that can't be opened again stays as it was`() throws {
+    @Test func `an audit file that can't be opened again stays as it was`() throws {
         let stream = try AuditStream(.file(path), logger: logger)
         try FileManager.default.moveItem(atPath: path, toPath: path + ".1")
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func `what a full disk loses is counted, and said once there is room`() async throws {
+    @Test func `lines that a full disk loses are counted, and told once there is room`() async throws {
         let disk = Disk()
         disk.state.withLock { $0.room = 10 }
         let writer = LogWriter(format: .json, output: disk) { dropped, _ in Array("missing: \(dropped)\n".utf8) }

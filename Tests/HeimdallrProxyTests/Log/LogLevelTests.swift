@@ -21,7 +21,7 @@ import Testing
         try await eventually("and said") { ended.withLock { $0 } == [.info] }
     }
 
-    @Test func `the last one that was asked for counts`() async throws {
+    @Test func `the level set last counts, and an earlier one's end changes nothing`() async throws {
         let ended = Mutex(0)
         level.set(.init(level: .debug, time: .milliseconds(50))) { _ in ended.withLock { $0 += 1 } }
         level.set(.init(level: .error, time: .seconds(60))) { _ in ended.withLock { $0 += 1 } }
@@ -41,7 +41,7 @@ import Testing
         #expect(answer(nil).text == "error, as the configuration says\n")
     }
 
-    @Test func `what was asked for is said`() {
+    @Test func `the answer to a new level names the level and its time`() {
         #expect(answer(("debug", "90m")) == (true, "The log's level is debug for another 1h 30m, then info.\n"))
         #expect(level.current == .debug)
         #expect(answer(("DEBUG", nil)) == (true, "The log's level is debug for another 10m, then info.\n"))
@@ -51,7 +51,7 @@ import Testing
 
     @Test(
         arguments: [("debgu", nil), ("", nil), ("debug", "25h"), ("debug", "0s"), ("debug", "")] as [(String, String?)])
-    func `nonsense changes nothing`(word: String, time: String?) {
+    func `a level that does not exist changes nothing`(word: String, time: String?) {
         let answer = answer((word, time))
         #expect(!answer.isGood && answer.text.hasPrefix("error: "), "\(answer.text)")
         #expect(level.current == .info)

@@ -4,7 +4,7 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct ChildEnvironmentTests {
-    @Test func `what the configuration took is withheld, and what every program needs is left`() {
+    @Test func `variables that the configuration took are withheld, and those that every program needs are left`() {
         var configuration = Configuration()
         configuration.variables = ["API_KEY", "HOME", "XDG_RUNTIME_DIR", "LC_ALL", "CREDENTIALS_DIRECTORY"]
         configuration.proxy.users = ["alice": .environment(name: "USER")]
@@ -27,7 +27,7 @@ import Testing
 
 @Suite struct UnknownVerbTests {
     @Test(arguments: ["config.yaml", "my.yml", "/etc/heimdallr/config"])
-    func `a file is one for serve`(file: String) {
+    func `a file in place of a command is taken for one of serve`(file: String) {
         #expect(HeimdallrProxyCommand.unknownVerb(file)?.contains("did you mean \"serve --config \(file)\"?") == true)
     }
 

@@ -23,10 +23,12 @@ import Testing
     @Test(arguments: [
         CommandKeeper.Report.ended(.exited(3)), .ended(.signalled(9)), .notStarted(2),
     ])
-    func `a report arrives as it was sent`(report: CommandKeeper.Report) {
+    func `a keeper's report arrives as it was sent`(report: CommandKeeper.Report) {
         #expect(CommandKeeper.Report(report.bytes) == report)
     }
 
     @Test(arguments: ["", "-", "3 x", "99999999999"])
-    func `what is no report is none`(text: String) { #expect(CommandKeeper.Report(Array(text.utf8)) == nil) }
+    func `a text that is no report of a keeper is refused`(text: String) {
+        #expect(CommandKeeper.Report(Array(text.utf8)) == nil)
+    }
 }

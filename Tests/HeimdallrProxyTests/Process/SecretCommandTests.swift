@@ -21,7 +21,7 @@ struct SecretCommandTests {
         do { return "no fault: \(try await run(words, within: time))" } catch { return "\(error)" }
     }
 
-    @Test func `what it prints without its line end, and nothing that a shell would make of its arguments`()
+    @Test func `the output of a command is its secret, without the line end, and no shell reads its arguments`()
         async throws
     {
         #expect(try await run(["printf", "a b\n"]) == "a b")
@@ -30,13 +30,15 @@ struct SecretCommandTests {
         #expect(try await run(["/bin/echo", "$(id); x", ""]) == "$(id); x ")
     }
 
-    @Test func `it sees the environment that it is given and no other, and an empty input`() async throws {
+    @Test func `a secret's command sees the environment that it is given and no other, and an empty input`()
+        async throws
+    {
         let text = try await run(["env"], environment: ["PATH": "/bin:/usr/bin", "ONE": "1"])
         #expect(Set(text.split(separator: "\n")) == ["PATH=/bin:/usr/bin", "ONE=1"])
         #expect(try await run(["sh", "-c", "cat; echo end"]) == "end")
     }
 
-    @Test func `what goes wrong is said without its arguments, its output and its errors`() async {
+    @Test func `the failure of a command is told without its arguments, its output and its errors`() async {
         #expect(
             await fault(["/nonexistent/program", "hidden"])
                 == "the command /nonexistent/program could not be run: No such file or directory")
@@ -48,7 +50,7 @@ struct SecretCommandTests {
         #expect(await fault(["echo"]) == "the command echo printed nothing")
     }
 
-    @Test func `more than 64 KiB are too much, and 64 KiB are not`() async throws {
+    @Test func `more than 64 KiB of output are refused, and 64 KiB are not`() async throws {
         #expect(try await run(["head", "-c", "65536", "/dev/zero"]).utf8.count == 65536)
         #expect(await fault(["head", "-c", "65537", "/dev/zero"]) == "the command head printed more than 64 KiB")
         let begin = ContinuousClock.now
@@ -64,7 +66,7 @@ struct SecretCommandTests {
         do { return try await !run(["pgrep", "-f", pattern]).isEmpty } catch { return false }
     }
 
-    @Test func `one that hangs is ended at its limit with all that it started`() async throws {
+    @Test func `a command that hangs is ended at its limit with all that it started`() async throws {
         let begin = ContinuousClock.now
         #expect(
             await fault(["sh", "-c", "trap '' TERM; \(sleep(1)) & \(sleep(1)); echo x"], within: .seconds(1))
@@ -82,7 +84,7 @@ struct SecretCommandTests {
         // One that starts others while they are killed, and ignores whatever it can.
         (5, "setsid sh -c 'trap \"\" TERM HUP INT; while :; do setsid SLEEP & SLEEP; done' & wait"),
     ])
-    func `neither a session of its own nor a dead parent saves what it started`(number: Int, script: String)
+    func `neither a session of its own nor a dead parent saves the children of a command`(number: Int, script: String)
         async throws
     {
         let command = sleep(number)
@@ -92,7 +94,7 @@ struct SecretCommandTests {
         #expect(try await !isRunning(command))
     }
 
-    @Test func `one that prints too much is ended with all that it started`() async throws {
+    @Test func `a command that prints too much is ended with all that it started`() async throws {
         let command = sleep(9)
         #expect(await fault(["sh", "-c", "setsid \(command) & cat /dev/zero"]).contains("more than 64 KiB"))
         #expect(try await !isRunning(command))
@@ -116,7 +118,9 @@ struct SecretCommandTests {
     }
 
     @Test(arguments: [("echo here", "here"), ("exit 3", nil)])
-    func `what it leaves running holds nothing open, and is ended with it`(end: String, output: String?) async throws {
+    func `a child that a command leaves running holds nothing open, and is ended with it`(end: String, output: String?)
+        async throws
+    {
         let begin = ContinuousClock.now
         let command = "sleep 62.\(getpid())\(end.utf8.count)"
         let words = ["sh", "-c", "\(command) & \(end)"]

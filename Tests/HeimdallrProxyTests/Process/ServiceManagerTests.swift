@@ -13,17 +13,17 @@ struct ServiceManagerTests {
     }
 
     @Test(arguments: ["", "x", "-1", "1025", "99999999999", "1 ", "+1", "-0", "+0"])
-    func `a number that is none`(count: String) {
+    func `a number of passed sockets that is none is refused`(count: String) {
         #expect(throws: ConfigurationError.self) { try read(["LISTEN_PID": "42", "LISTEN_FDS": count]) }
     }
 
-    @Test func `nothing, or nothing for this process`() throws {
+    @Test func `sockets that were passed to another process are not taken`() throws {
         for environment in [
             [:], ["LISTEN_FDS": "2"], ["LISTEN_FDS": "2", "LISTEN_PID": "41"], ["LISTEN_FDS": "0", "LISTEN_PID": "42"],
         ] { #expect(try read(environment).passed.isEmpty) }
     }
 
-    @Test func `each of no use is named`() {
+    @Test func `each passed descriptor of no use is named`() {
         let error = #expect(throws: ConfigurationError.self) {
             try read(["LISTEN_PID": "42", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b:c"])
         }
@@ -34,7 +34,7 @@ struct ServiceManagerTests {
             ])
     }
 
-    @Test func `signs of life`() throws {
+    @Test func `the watchdog's interval and the socket for notices are read from the environment`() throws {
         #expect(try read(["WATCHDOG_USEC": "30000000"]).watchdog == .seconds(15))
         #expect(try read(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"]).watchdog == .seconds(15))
         for environment in [

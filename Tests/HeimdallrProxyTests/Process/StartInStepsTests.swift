@@ -4,7 +4,7 @@ import Testing
 
 @Suite("the start of thousands of clients", .timeLimit(.minutes(1)))
 struct StartInStepsTests {
-    @Test func `few clients at a time are without an outcome`() async {
+    @Test func `only a few clients at a time are without an outcome`() async {
         var (begun, settled, most) = (0, 0, 0)
         await StartInSteps.run(Array(0..<1000), patience: .seconds(60)) { _ in
             begun += 1
@@ -20,7 +20,7 @@ struct StartInStepsTests {
         #expect(most == StartInSteps.window)
     }
 
-    @Test func `all are started although no server answers`() async {
+    @Test func `all clients are started although no server answers`() async {
         var begun = 0
         await StartInSteps.run(Array(0..<1000), patience: .zero) { _ in
             begun += 1
@@ -31,7 +31,7 @@ struct StartInStepsTests {
         #expect(begun == 1000)
     }
 
-    @Test func `none is started once the process ends`() async {
+    @Test func `no client is started once the process ends`() async {
         var begun = 0
         await StartInSteps.run(Array(0..<1000), patience: .seconds(60)) { _ in
             begun += 1

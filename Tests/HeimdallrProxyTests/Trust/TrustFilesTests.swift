@@ -35,7 +35,7 @@ struct TrustFilesTests {
         "bundle.pem", "roots.pem", "truststore.jks", "wgetrc", "wget2rc", "apt.conf", "php",
     ]
 
-    @Test func `only this user can change or list them, and they are removed`() throws {
+    @Test func `trust files can be changed or listed by this user only, and are removed`() throws {
         let files = try files(systemBundle: former.certificateFile)
         try files.writeDefaults()
         // Nothing else is left of the writing.
@@ -57,7 +57,7 @@ struct TrustFilesTests {
         #expect(!FileManager.default.fileExists(atPath: folder))
     }
 
-    @Test func `each variable of the design has a value, and no other`() throws {
+    @Test func `exactly the variables of known programs get a value`() throws {
         let values = try files().variables(for: ["SSL_CERT_FILE": "", "OTHER": "/x"])
         #expect(
             Set(values.keys) == [
@@ -73,7 +73,7 @@ struct TrustFilesTests {
         #expect(try names().isEmpty)
     }
 
-    @Test func `a value of the parent's is the base, for the programs that would have read it`() throws {
+    @Test func `a bundle of the parent's variables is the base for the programs that would have read it`() throws {
         let files = try files()
         let values = try files.variables(for: [
             "SSL_CERT_FILE": former.certificateFile, "NODE_EXTRA_CA_CERTS": former.certificateFile,
@@ -95,7 +95,7 @@ struct TrustFilesTests {
         #expect(own["JAVA_TOOL_OPTIONS"] == nil)
     }
 
-    @Test func `a folder of certificates is a base, and what is no certificate stays out`() throws {
+    @Test func `a folder of certificates is a base, and files without certificates stay out`() throws {
         let certificates = directory.path(of: "certificates")
         try FileManager.default.createDirectory(atPath: certificates, withIntermediateDirectories: false)
         let certificate = try String(contentsOfFile: former.certificateFile, encoding: .utf8)
@@ -126,7 +126,7 @@ struct TrustFilesTests {
         #expect(values["WGET2RC"] == "\(folder)/wget2rc")
     }
 
-    @Test func `apt has the settings of both`() async throws {
+    @Test func `apt gets its own settings and ours`() async throws {
         let own = try directory.write("APT::Get::Assume-Yes \"true\";\n// remark", to: "apt.conf")
         let value = try #require(files().variables(for: ["APT_CONFIG": own])["APT_CONFIG"])
         let dump = try await ChildProcess.output(of: ["apt-config", "dump"], environment: ["APT_CONFIG": value])
@@ -165,7 +165,7 @@ struct TrustFilesTests {
         #expect(listed.contains("JKS") && listed.contains("2 entries"), "\(listed)")
     }
 
-    @Test func `the system has a bundle`() throws {
+    @Test func `the system has a bundle of more than 50 authorities`() throws {
         let path = try #require(CertificateBundle.systemPath)
         var bundle = CertificateBundle()
         bundle.add(at: path)

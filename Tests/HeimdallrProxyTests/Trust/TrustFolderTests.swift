@@ -25,7 +25,7 @@ struct TrustFolderTests {
         get throws { Set(try FileManager.default.contentsOfDirectory(atPath: directory.path)) }
     }
 
-    @Test func `are removed by the next proxy, and those in use are not`() throws {
+    @Test func `trust files of a dead process are removed by the next proxy, and those in use are not`() throws {
         let used = try trust("1")
         // The lock goes with the object, as it does with a process.
         let left = try trust("2").files.folder
@@ -41,7 +41,7 @@ struct TrustFolderTests {
         #expect(try names.isEmpty)
     }
 
-    @Test func `a link, a file and other names beside them stay`() throws {
+    @Test func `a link, a file and other names beside abandoned trust files stay`() throws {
         let precious = directory.path(of: "precious")
         FileSystem.makeFolder(precious, mode: 0o700)
         try directory.write("kept", to: "precious/file")
@@ -61,7 +61,7 @@ struct TrustFolderTests {
     }
 
     /// PHP_INI_SCAN_DIR and WGETRC name code in the folder, and /tmp is cleaned.
-    @Test func `where others could make the folder anew, its name is one that they can't know`() throws {
+    @Test func `where others could make the trust folder anew, it has a name that they can't know`() throws {
         let plain = directory.path(of: "heimdallr-proxy-8080.\(TrustFolder.nameEnd("127.0.0.1"))")
         // Above it is /tmp.
         try #require(!TrustFolderPath.isLasting(plain))
@@ -77,13 +77,13 @@ struct TrustFolderTests {
         #expect(TrustFolderPath.candidates(plain) == [plain])
     }
 
-    @Test func `where others can't, it keeps its name, so that programs find it after a restart`() throws {
+    @Test func `where others can't make the trust folder, it keeps its name after a restart`() throws {
         let plain = "/usr/heimdallr-proxy-8080.\(TrustFolder.nameEnd("127.0.0.1"))"
         try #require(FileStatus(of: "/usr")?.mode == 0o755)
         #expect(TrustFolderPath.forWriting(plain) == plain)
     }
 
-    @Test func `a folder that two processes use goes with the last one`() throws {
+    @Test func `a trust folder that two processes use is removed with the last one`() throws {
         let (former, successor) = (try trust("1"), try trust("1"))
         former.end()
         #expect(FileManager.default.fileExists(atPath: successor.files.folder + "/bundle.pem"))
@@ -91,7 +91,7 @@ struct TrustFolderTests {
         #expect(try names.isEmpty)
     }
 
-    @Test func `a folder of a process that starts now is never taken for one left behind`() async throws {
+    @Test func `a trust folder of a process that starts now is never taken for one left behind`() async throws {
         let directory = directory
         try await withThrowingTaskGroup { group in
             for number in 0..<4 {

@@ -261,7 +261,9 @@ struct TrustedProgramsTests {
     }
 
     @Test(arguments: programs)
-    func `with the variables`(program: Program) async throws {
+    func `with the variables each program trusts our roots and the system's, and no others`(program: Program)
+        async throws
+    {
         let values = try files().variables(for: [:])
         let ours = try await run(program, servers.ours, values)
         #expect(trusts(program, ours), "\(ours.transcript)")
@@ -274,7 +276,9 @@ struct TrustedProgramsTests {
     }
 
     @Test(arguments: programs)
-    func `with a value of the parent's`(program: Program) async throws {
+    func `with a value of the parent's each program trusts our roots and that value's, too`(program: Program)
+        async throws
+    {
         let former = servers.unknown.authority.certificateFile
         let line = "# mine\nca_certificate = \(former)\n"
         let parent = [

@@ -24,16 +24,17 @@ struct UntrustingProgramsTests {
             ("npm/10.8.2 node/v20.19.2 linux x64 workspaces/false", "npm_config_cafile"),
             ("pip/23.0.1 {\"ci\":null}", "PIP_CERT"), ("libwww-perl/6.68", "PERL_LWP_SSL_CA_FILE"),
         ])
-    func `the variable of its kind is named`(program: String, variable: String) {
+    func `advice for a program that does not trust us names the variable of its kind`(program: String, variable: String)
+    {
         #expect(failure(program).remedy.contains("exec, which sets \(variable);"), "\(failure(program).remedy)")
     }
 
     @Test(arguments: [nil, "", "Mozilla/5.0 (X11) curly/1", "/curl", "x curl-thing/1"])
-    func `an unknown program gets the general advice`(program: String?) {
+    func `advice for an unknown program is the general one`(program: String?) {
         #expect(failure(program).remedy == failure(nil).advice())
     }
 
-    @Test func `the list is bounded, and failures of one kind are counted`() {
+    @Test func `the list of programs is bounded, and failures of one kind are counted`() {
         let programs = UntrustingPrograms()
         for number in 0..<100 { programs.note(failure("curl/8", "host-\(number):443")) }
         #expect(programs.current.count == 20)

@@ -9,7 +9,7 @@ import Testing
 
     private func caller(_ number: Int) throws -> Fingerprint { try Fingerprint(Array("\(number)".utf8).span) }
 
-    @Test("a full table lets go of those without a token first, then of who has not come for the longest time")
+    @Test("a full table lets go of callers without a token first, then of those absent the longest")
     func victims() throws {
         var table = Table()
         for number in 0..<Table.capacity {
@@ -28,7 +28,7 @@ import Testing
         #expect(try table.entry(of: try caller(9000), now: start)?.client == 9000)
     }
 
-    @Test("their tokens together stay within a bound")
+    @Test("the tokens of all callers together stay within a bound")
     func bytes() throws {
         var table = Table()
         for number in 0..<Table.capacity {
@@ -40,7 +40,7 @@ import Testing
         #expect(table.bytes == 0)
     }
 
-    @Test("who has a token stays while it is good, who has none for five minutes, and nobody beyond their own end")
+    @Test("a caller with a token stays while it is good, one without for five minutes, nobody beyond their own end")
     func sweeping() throws {
         var table = Table()
         table.add(1, try caller(1), size: 1, endsAt: nil, now: start) { _ in true }
@@ -59,7 +59,7 @@ import Testing
         #expect(table.count == 1 && table.bytes == 1)
     }
 
-    @Test("only those are bounded in time whose exchange has not succeeded")
+    @Test("only callers whose exchange has not succeeded are bounded in time")
     func maxNew() throws {
         var table = Table()
         // Callers who are good for something are no guesses.
@@ -78,7 +78,7 @@ import Testing
 
 @Suite struct `The end of a caller's own token` {
     @Test(
-        "is its exp where it is a JWT in the clear, and nothing else",
+        "the end of a caller's own token is its exp where it is a JWT in the clear, and nothing else",
         arguments: [
             // {"exp":1000}, {"exp":1e3}, {"exp":1e400}, {"exp":"1000"}, [], not JSON, and no JWT at all.
             ("a.eyJleHAiOjEwMDB9.c", 500.0), ("a.eyJleHAiOjFlM30.", 500.0), ("a.eyJleHAiOjFlNDAwfQ.c", nil),

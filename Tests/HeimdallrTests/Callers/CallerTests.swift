@@ -118,7 +118,7 @@ import Testing
         #expect(try await client.refusal() == .stopped)
     }
 
-    @Test("at most so many token requests run at once, over all clients, and every client gets its token")
+    @Test("the number of concurrent token requests is bounded over all clients, and every client gets its token")
     func limiter() async throws {
         let endpoint = try TokenEndpoint { request, _ in
             .token("T-\(request["client_id"] ?? "")", delay: .milliseconds(30))

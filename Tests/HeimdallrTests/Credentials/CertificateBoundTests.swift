@@ -59,7 +59,7 @@ struct CertificateBoundTokenTests {
     }
 
     @Test(arguments: [false, true])
-    func `what the store holds serves with its own certificate only`(proves: Bool) async throws {
+    func `a token of the store serves with its own certificate only`(proves: Bool) async throws {
         let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", type: proves ? "DPoP" : "Bearer") }
         let dpop = proves ? DPoPSetting.ownKey : nil
         let (store, shown) = (RecordingStore(), Shown(1))

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "is signed by each kind of key, for the token endpoint, and made anew for each request",
+        "a client assertion is signed by each kind of key, for the token endpoint, and made anew for each request",
         arguments: [
             ("rsa2048", "RS256"), ("rsa2048", "PS256"), ("p256", "ES256"), ("p384", "ES384"), ("ed25519", "EdDSA"),
         ])
@@ -47,7 +47,7 @@ import Testing
         #expect(one.jti != other.jti)
     }
 
-    @Test("client_secret_jwt signs with the secret")
+    @Test("an assertion of client_secret_jwt is signed with the secret")
     func secret() async throws {
         let secret = "a secret of more than thirty-two bytes"
         let credentials = OAuthClientAssertionCredentials(
@@ -56,7 +56,7 @@ import Testing
             try await authenticated(credentials), key: secret, "HS256", audience: "https://idp.example")
     }
 
-    @Test("that somebody else makes is read again for each request")
+    @Test("an assertion that somebody else makes is read again for each request")
     func file() async throws {
         let folder = try TemporaryDirectory()
         let path = folder.path(of: "assertion")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("is typed as the server wants it: JWT, or by the word of its own that RFC 7523bis demands")
+    @Test("an assertion has the type that the server wants: JWT, or that of RFC 7523bis")
     func typed() async throws {
         let key = try await ForeignKeys.make("p256")
         var credentials = OAuthClientAssertionCredentials(identifier: "app", key: Secret(key), audience: .issuer)
@@ -84,7 +84,7 @@ import Testing
         #expect(OAuthClientAssertionCredentials.explicitType == "client-authentication+jwt")
     }
 
-    @Test("of another kind has its own type, and alone identifies a client without an identifier")
+    @Test("an assertion of another kind has its own type, and may identify a client without an identifier")
     func spiffe() async throws {
         let type = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe"
         let credentials = OAuthClientAssertionCredentials(identifier: "", assertion: Secret("a.b.c"), type: type)
@@ -96,7 +96,7 @@ import Testing
             ])
     }
 
-    @Test("names its key as the JWK does, and its certificate by its digest")
+    @Test("an assertion names its key as the JWK does, and its certificate by its digest")
     func names() async throws {
         let jwk = try await ForeignKeys.make("p256", "jwk")
         let named = #"{"kid":"from the JWK","# + jwk.trimmingCharacters(in: .whitespacesAndNewlines).dropFirst()
@@ -127,7 +127,7 @@ import Testing
         await #expect(throws: SecretProviderError.self) { try await authenticated(foreign) }
     }
 
-    @Test("is for the issuer where that is wanted, and is made by no key that is too short or of another kind")
+    @Test("an assertion is for the issuer where that is wanted, and made by no key that is short or of another kind")
     func audience() async throws {
         let key = try await ForeignKeys.make("p256")
         let credentials = OAuthClientAssertionCredentials(identifier: "app", key: Secret(key), audience: .issuer)
@@ -145,7 +145,7 @@ import Testing
         await #expect(throws: SecretProviderError.self) { try await authenticated(other) }
     }
 
-    @Test("is another one in each request that goes out, after a failure too")
+    @Test("each request that goes out has another assertion, after a failure too")
     func eachRequest() async throws {
         let endpoint = try TokenEndpoint([.token("T0"), .close, .token("T1")])
         let key = try await ForeignKeys.make("p256")

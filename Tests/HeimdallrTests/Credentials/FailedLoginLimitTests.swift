@@ -6,7 +6,7 @@ import Testing
 struct GuessLimitTests {
     private let now = ContinuousClock.now
 
-    @Test func `ten in a minute from one place, and other places don't pay for it`() {
+    @Test func `a source has ten failed logins a minute, and other sources don't pay for it`() {
         var limit = FailedLoginLimit()
         for _ in 0..<FailedLoginLimit.patience {
             #expect(!limit.isExhausted("a", now: now))
@@ -17,7 +17,7 @@ struct GuessLimitTests {
         #expect(!limit.isExhausted("a", now: now + .seconds(60)))
     }
 
-    @Test func `the log hears of the first at once, then of many in one line`() {
+    @Test func `the log tells the first failed login at once, then many in one line`() {
         var limit = FailedLoginLimit()
         #expect(limit.failed("a", now: now) == 1)
         for second in 1..<10 { #expect(limit.failed("a", now: now + .seconds(second)) == nil) }
@@ -25,7 +25,7 @@ struct GuessLimitTests {
         #expect(limit.failed("b", now: now + .seconds(10)) == 1)
     }
 
-    @Test func `the table does not grow, and being many helps no one`() {
+    @Test func `the table of sources does not grow, and being many helps no one`() {
         var limit = FailedLoginLimit()
         for number in 0..<5000 { _ = limit.failed("\(number)", now: now) }
         #expect(limit.count == FailedLoginLimit.capacity)

@@ -29,7 +29,7 @@ struct LiveSecretTests {
         }
     }
 
-    @Test func `a file is read for each use, and its last good content stays`() async throws {
+    @Test func `a secret's file is read for each use, and its last good content stays`() async throws {
         let source = Source("one")
         let secret = source.secret(.eachTime)
         #expect(secret.current() == nil)
@@ -52,13 +52,13 @@ struct LiveSecretTests {
         #expect(secret.generation == 2)
     }
 
-    @Test func `one that never was good says why`() async {
+    @Test func `a secret that never was good says why`() async {
         let secret = Source(nil).secret(.eachTime)
         await #expect(throws: SecretProviderError("away")) { try await secret.secret() }
         #expect(secret.current() == nil)
     }
 
-    @Test func `a command's is read in the background, not for each use`() async throws {
+    @Test func `a command's secret is read in the background, not for each use`() async throws {
         let source = Source("one")
         let secret = source.secret(.every(.milliseconds(300)))
         #expect(try await secret.secret().revealed == "one")
@@ -72,7 +72,7 @@ struct LiveSecretTests {
         #expect(try await secret.secret().revealed == "two")
     }
 
-    @Test func `one that can't be had is asked for by the timer, not by whoever wants it`() async throws {
+    @Test func `a secret that can't be had is asked for by the timer, not by its callers`() async throws {
         let source = Source(nil)
         let secret = source.secret(.every(.seconds(3600)))
         for _ in 0..<20 { await #expect(throws: SecretProviderError("away")) { try await secret.secret() } }
@@ -81,7 +81,7 @@ struct LiveSecretTests {
         _ = try await eventually("the timer's turn, long before the hour") { secret.current() }
     }
 
-    @Test func `who does not need it any more ends its readings`() async throws {
+    @Test func `a released secret ends its readings`() async throws {
         let source = Source("one")
         var secret: LiveSecret? = source.secret(.every(.milliseconds(20)))
         _ = try await secret?.secret()
@@ -90,7 +90,7 @@ struct LiveSecretTests {
         _ = try await eventually("its end") { gone == nil ? true : nil }
     }
 
-    @Test func `one reading serves all who come meanwhile`() async throws {
+    @Test func `one reading of a secret serves all callers who come meanwhile`() async throws {
         let count = Atomic(0)
         let asked = Recorder<Int>()
         let secret = LiveSecret(.every(.seconds(3600))) {

@@ -9,7 +9,7 @@ import Testing
         + #""authorization_response_iss_parameter_supported":true"#
 
     @Test(
-        "iss: advertised and absent, or present and wrong, is refused before the code goes anywhere; else it is taken")
+        "an iss that was advertised and is absent, or is wrong, is refused before the code goes anywhere")
     func issuers() async throws {
         for (advertised, iss, isTaken) in [
             (true, "%", true), (true, nil, false), (true, "%/", false), (true, "https://evil.example", false),
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("insufficient_scope: wanted once, the union at the next sign-in, and nothing is asked for meanwhile")
+    @Test("insufficient_scope is told once, and the next sign-in asks for the union")
     func stepUp() async throws {
         let api = try EnrollingServer()
         api.publish(more: #""scopes_supported":["read"]"#)
@@ -59,7 +59,7 @@ import Testing
         #expect(client.status().enrolment?.missingScopes == [])
     }
 
-    @Test("insufficient_user_authentication: the next sign-in carries acr_values and max_age")
+    @Test("insufficient_user_authentication lets the next sign-in carry acr_values and max_age")
     func authentication() async throws {
         let api = try EnrollingServer()
         let client = try api.client()
@@ -74,7 +74,7 @@ import Testing
         #expect(try await api.logIn(client)["acr_values"] == nil)
     }
 
-    @Test("the client: configured, then a document where the server reads them, then registered, then typed in")
+    @Test("the client is the configured one, else a document where the server reads them, else registered, else typed")
     func order() async throws {
         let document = "https://ops.example/c.json"
         let api = try EnrollingServer(
@@ -135,7 +135,7 @@ import Testing
         #expect(api.registrations == 2)
     }
 
-    @Test("dpop: tokens of a found server are bound to a key")
+    @Test("with dpop, tokens of a found server are bound to a key")
     func bound() async throws {
         let api = try EnrollingServer()
         api.server["/token"] = .json(#"{"access_token":"T1","token_type":"DPoP","expires_in":3600}"#)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test("one consent for many APIs: the provider's id token becomes an assertion for the API's server")
+    @Test("after one consent for many APIs the provider's id token becomes an assertion for the API's server")
     func assertion() async throws {
         let (idp, api) = (try LoginServer(), try EnrollingServer())
         api.publish(more: #""scopes_supported":["read"]"#)
@@ -249,7 +249,7 @@ import Testing
         }
     }
 
-    @Test("without a person: client credentials at the server that the API names, where it offers them")
+    @Test("without a person client credentials are used at the named server, where it offers them")
     func unattended() async throws {
         let api = try EnrollingServer(more: #""grant_types_supported":["client_credentials"]"#)
         api.publish(more: #""scopes_supported":["read"]"#)

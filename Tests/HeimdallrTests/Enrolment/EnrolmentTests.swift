@@ -4,7 +4,7 @@ import Testing
 @testable import Heimdallr
 
 @Suite struct `An API that names its server itself` {
-    @Test("one sign-in: documents, registration, code and refresh, each with the resource as published")
+    @Test("one sign-in sends documents, registration, code and refresh, each with the resource as published")
     func wholeWay() async throws {
         let api = try EnrollingServer()
         api.publish(resource: api.server.url + "/mcp/", more: #""scopes_supported":["read","write"]"#)
@@ -122,7 +122,7 @@ import Testing
         #expect(!api.server.targets.contains("/x"))
     }
 
-    @Test("registered once: signing in again, logging out, and a restart with a store keep the client")
+    @Test("a client is registered once, through further sign-ins, a logout, and a restart with a store")
     func once() async throws {
         let api = try EnrollingServer()
         let store = OAuthAccessTokenMemoryStore()
@@ -188,7 +188,7 @@ import Testing
         for client in clients { client.shutdown() }
     }
 
-    @Test("invalid_client for a registered client: registered anew at the next sign-in, once, then after an hour")
+    @Test("after invalid_client the client is registered anew at the next sign-in, once, then after an hour")
     func forgotten() async throws {
         let api = try EnrollingServer()
         let client = try api.client()
@@ -211,7 +211,7 @@ import Testing
         #expect(api.registrations == 2)
     }
 
-    @Test("another issuer in the document: its predecessor's client and tokens are retired, and never shown to it")
+    @Test("with another issuer in the document the former client and tokens are retired, and never shown to it")
     func moved() async throws {
         let (old, new) = (try EnrollingServer(), try EnrollingServer())
         new.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-9"}"#, status: 201)
@@ -237,7 +237,7 @@ import Testing
         #expect(new.shown(in: "/token").isDisjoint(with: ["R1", "T1", "registered-1"]))
     }
 
-    @Test("another issuer in the document: a configured client is never shown to it, unless the operator names it")
+    @Test("a configured client is never shown to another issuer, unless the operator names it")
     func configuredMoved() async throws {
         let (old, new) = (try EnrollingServer(), try EnrollingServer())
         let (clock, store) = (ManualClock(), OAuthAccessTokenMemoryStore())

@@ -49,7 +49,7 @@ import Testing
     ]
 
     @Test(
-        "the same of a server's document: no client is registered, and no browser is sent anywhere",
+        "a server's document that is deep, long or cut is the error, and no browser is sent anywhere",
         arguments: metadata)
     func server(_ reply: LoginServer.Reply, _ expected: DiscoveryFault) async throws {
         let api = try EnrollingServer()
@@ -176,7 +176,7 @@ import Testing
         #expect(Set(asked.all) == [Self.document, Self.serverDocument], "looking changes nothing")
     }
 
-    @Test("mixed-up issuers: a code of one server never goes to another, and each has its own client")
+    @Test("a code of one of two mixed-up issuers never goes to the other, and each has its own client")
     func mixUp() async throws {
         let (honest, evil) = (try EnrollingServer(), try EnrollingServer())
         evil.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-2"}"#, status: 201)

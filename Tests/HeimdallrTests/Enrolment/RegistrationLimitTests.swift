@@ -4,7 +4,7 @@ import Testing
 @testable import Heimdallr
 
 @Suite struct `Limits of registrations` {
-    @Test("one an hour at each issuer; a lost client is registered anew at once, but not twice")
+    @Test("each issuer gets one registration an hour; a lost client is registered anew at once, but not twice")
     func pauses() {
         var registrations = Registrations()
         func wait(_ now: Int64, at issuer: String = "a", isLost: Bool = false) -> Int64 {
@@ -24,7 +24,7 @@ import Testing
         #expect(wait(4800, isLost: true) == 0)
     }
 
-    @Test("failures count: a minute after the first one, doubled up to an hour")
+    @Test("failed registrations count, with a minute after the first one, doubled up to an hour")
     func failures() {
         var registrations = Registrations()
         for pause: Int64 in [60, 120, 240, 480, 960, 1920, 3600, 3600] {
@@ -49,7 +49,7 @@ import Testing
         #expect(registrations.entries.count == Registrations.maxIssuers)
     }
 
-    @Test("those of another process on the store count")
+    @Test("registrations of another process on the store count, too")
     func fleet() {
         var (mine, other) = (Registrations(), Registrations())
         mine.succeeded(at: "a", replacing: false, now: 50)
@@ -110,7 +110,7 @@ import Testing
         #expect(try await fault(client) == .registeredLately(.seconds(3600)), "the former reason is over")
     }
 
-    @Test("a secret that has expired is registered anew, once, then after an hour")
+    @Test("a client whose secret has expired is registered anew, once, then after an hour")
     func expired() async throws {
         let (api, clock) = (try EnrollingServer(), ManualClock())
         let client = try api.client(clock: clock.clock)

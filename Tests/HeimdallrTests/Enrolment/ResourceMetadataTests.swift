@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "the resource is the API's address, or a prefix of it by whole segments at the same origin",
+        "the resource has to be the API's address, or a prefix of it by whole segments at the same origin",
         arguments: [
             "https://api.example.com", "https://api.example.com/", "https://API.example.com:443/mcp",
             "https://api.example.com/mcp/", "https://api.example.com/mcp/v1", "https://api.example.com/mcp/v1/",
@@ -61,7 +61,7 @@ import Testing
         #expect(throws: DiscoveryFault.malformedResource) { try metadata(text) }
     }
 
-    @Test("long lists are refused")
+    @Test("a document with a long list is refused")
     func long() {
         let many = (0...ResourceMetadata.maxEntries).map { "\"https://\($0).example\"" }.joined(separator: ",")
         #expect(throws: DiscoveryFault.malformedResource) {
@@ -107,7 +107,7 @@ import Testing
 }
 
 @Suite struct `Scopes for a sign-in` {
-    @Test("the challenge's scopes count, else the resource's, else none")
+    @Test("the scopes asked for are the challenge's, else the resource's, else none")
     func order() throws {
         #expect(try ScopeChoice(challenged: ["a"], ofResource: ["b"]).scopes() == ["a"])
         #expect(try ScopeChoice(challenged: nil, ofResource: ["b", "b"]).scopes() == ["b"])
@@ -151,7 +151,7 @@ import Testing
 }
 
 @Suite struct `Dynamic client registration` {
-    @Test("both spellings of loopback are registered")
+    @Test("both spellings of loopback are registered as redirect URIs")
     func redirects() {
         #expect(
             ClientRegistration.redirectURIs("http://127.0.0.1:8081/callback") == [

@@ -88,7 +88,7 @@ import Testing
         #expect(request["assertion"] == expected)
     }
 
-    @Test("what is no assertion is not sent", arguments: ["", "hello there", "aGVsbG8"])
+    @Test("a text that is no assertion is not sent", arguments: ["", "hello there", "aGVsbG8"])
     func noAssertion(_ content: String) async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
         let client = try makeClient(endpoint, grant: SAML2BearerGrant(assertion: Secret(content)))
@@ -148,7 +148,7 @@ import Testing
         #expect(endpoint.requests.map { $0["subject_token"] } == ["S1", "S2", "S1"])
     }
 
-    @Test("what an exchange gives that is no access token (N_A) is refused, unless it is named")
+    @Test("a token of an exchange that is no access token (N_A) is refused, unless it is named")
     func notAnAccessToken() async throws {
         let answer = TokenEndpointAnswer.token("T1", type: "N_A")
         let endpoint = try TokenEndpoint([answer])

@@ -5,7 +5,7 @@ import TestSupport
 
 /// The bytes of requests to a token endpoint.
 @Suite struct `The token request` {
-    @Test("[10] the three encodings of Basic, in UTF-8")
+    @Test("[10] Basic has three encodings of id and secret, in UTF-8")
     func basicEncodings() async throws {
         let expected: [(BasicEncoding, String)] = [
             // app:s3+cr%2Bt%2541%26%3D%C3%A9

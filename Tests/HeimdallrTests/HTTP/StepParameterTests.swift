@@ -55,7 +55,7 @@ import Testing
         #expect(second.status().scope == ["a", "b"])
     }
 
-    @Test("a server that minds the scope gets none: by the setting, or at the attempt after its refusal")
+    @Test("a server that minds the scope in a refresh gets none: by the setting, or after its refusal")
     func minding() async throws {
         let clock = ManualClock()
         let endpoint = try TokenEndpoint { request, _ in

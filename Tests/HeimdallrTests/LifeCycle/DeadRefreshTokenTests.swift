@@ -19,7 +19,8 @@ import Testing
         DrivenLifeCycle.refused(.serverError, status: 503), .fault(.network(.connect), retryAfter: nil),
     ]
 
-    @Test("twice, two seconds apart, and somebody has to log in; it is kept, tried now and then, and good again")
+    @Test(
+        "a refresh token refused twice, two seconds apart, needs a sign-in; it is tried now and then, and may recover")
     func attended() {
         for refusal in Self.refusals {
             var cycle = DrivenLifeCycle(needs: .person)
@@ -112,7 +113,7 @@ import Testing
         }
     }
 
-    @Test("the client's own fault, 403, 429 and 5xx end nothing, however often they come")
+    @Test("the client's own fault, 403, 429 and 5xx end no refresh token, however often they come")
     func others() {
         for fault in Self.others {
             var cycle = DrivenLifeCycle(needs: .person)
@@ -167,7 +168,7 @@ import Testing
         }
     }
 
-    @Test("over real sockets and in real time: a dead refresh token costs seconds")
+    @Test("a dead refresh token costs seconds over real sockets and in real time")
     func realTime() async throws {
         let endpoint = try TokenEndpoint { request, number in
             if request["grant_type"] == "refresh_token" { return .error("invalid_request") }

@@ -72,7 +72,9 @@ import Testing
             .network(.cut)),
     ]
 
-    @Test("is named, keeps nothing bad, and is forgotten with the first good answer", arguments: cases)
+    @Test(
+        "each fault of a token endpoint is named, keeps nothing bad, and ends with the first good answer",
+        arguments: cases)
     func recovery(of fault: Case) async throws {
         let endpoint = try TokenEndpoint([fault.answer, .token("T1")])
         let clock = ManualClock(chance: 0.9)
@@ -99,7 +101,7 @@ import Testing
         #expect(endpoint.requests.count == 2)
     }
 
-    @Test("nobody listens, no such host: network faults")
+    @Test("an endpoint that does not listen, or whose name is unknown, is a fault of the network")
     func noServer() async throws {
         for (url, expected) in [
             ("http://127.0.0.1:\(try freePort())/token", HeimdallrHTTPClientError.connect),
@@ -137,7 +139,7 @@ import Testing
             clock: ManualClock(chance: 0.9).clock)
     }
 
-    @Test("odd but valid answers are taken")
+    @Test("odd but valid answers of a token endpoint are taken")
     func oddButValid() async throws {
         let long = String(repeating: "x", count: 16 * 1024)
         for (answer, value) in [

@@ -51,7 +51,7 @@ import Testing
         return cycle.outcomes[id]?.token
     }
 
-    @Test("is replaced by the former one after a 401, without a token request, and tried again after a pause")
+    @Test("a new token is replaced by the former one after a 401, without a token request, and tried again later")
     func replayed() throws {
         for needs in [GrantNeeds.nobody, .person] {
             var cycle = try refreshed(needs: needs)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("is refused like any token once the former one has ended")
+    @Test("a new token is refused like any token once the former one has ended")
     func ended() throws {
         var cycle = try refreshed()
         cycle.pass(40)
@@ -88,7 +88,7 @@ import Testing
         #expect(cycle.fetches.count == asked + 1)
     }
 
-    @Test("has no former one if that was refused: before, or at the replay")
+    @Test("a new token has no former one if that was refused: before, or at the replay")
     func refusedFormer() throws {
         // The 401 to T1 causes the refresh.
         let cycle = try refreshed { _ = self.refuse(&$0) }
@@ -105,7 +105,7 @@ import Testing
         #expect(other.fetches.count == asked + 1, "now the new one is in doubt")
     }
 
-    @Test("has no former one after a sign-in, a sign-out, a rejection, or an end by another process")
+    @Test("a new token has no former one after a sign-in, a sign-out, a rejection, or an end by another process")
     func goneFormer() throws {
         var login = try refreshed(needs: .person)
         try login.logIn(DrivenLifeCycle.response("T3", refreshToken: "R3"))
@@ -131,7 +131,7 @@ import Testing
         #expect(shared.life.suspicions.former?.token.value == Secret("T2"))
     }
 
-    @Test func `is revoked together with the former one, and none of them is used then`() async throws {
+    @Test func `a new token is revoked together with the former one, and none of them is used then`() async throws {
         let clock = ManualClock()
         let endpoint = try TokenEndpoint { request, number in
             request["token"] == nil ? .token("T\(number)", expiresIn: "100") : .status(200)
@@ -151,7 +151,7 @@ import Testing
         #expect(client.currentToken() == nil)
     }
 
-    @Test func `has no former one if an assertion or token from elsewhere may name another person`() {
+    @Test func `a new token of an assertion or token from elsewhere, maybe of another person, has no former one`() {
         for namesIdentityAnew in [false, true] {
             var cycle = DrivenLifeCycle(namesIdentityAnew: namesIdentityAnew)
             cycle.start()

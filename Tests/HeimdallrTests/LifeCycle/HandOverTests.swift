@@ -63,7 +63,7 @@ import Testing
         #expect(store.record()?.refreshToken == Secret("R2"))
     }
 
-    @Test("one that stands in line is given up: its refresh token is the next one's to spend")
+    @Test("a request in the queue is given up at a hand-over: its refresh token is the next client's to spend")
     func inLine() async throws {
         let endpoint = try TokenEndpoint([.token("T2", refreshToken: "R2")])
         let shared = SharedMemoryStore()
@@ -117,7 +117,7 @@ import Testing
         #expect(shared.record() == Self.record())
     }
 
-    @Test("what could not be saved is the next one's to save")
+    @Test("a record that could not be saved is the next client's to save")
     func unsaved() async throws {
         let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1")])
         let shared = SharedMemoryStore()

@@ -7,7 +7,7 @@ import Testing
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { begin + .seconds(seconds) }
 
-    @Test("two refusals two seconds apart make it doubtful: then every other attempt does without it")
+    @Test("two refusals two seconds apart make a grant doubtful: then every other attempt does without it")
     func doubt() {
         var grant = HeldGrant()
         grant.replace(Secret("R"), nil, nil)
@@ -28,7 +28,7 @@ import Testing
         #expect(grant.refused(at: at(10)) == at(12), "a new row")
     }
 
-    @Test("what the server does not take any more is known to be spent, also after all was forgotten")
+    @Test("a grant that the server does not take any more is known to be spent, also after all was forgotten")
     func spent() {
         var grant = HeldGrant()
         grant.replace(Secret("R"), nil, SignIn(name: "ada"))
@@ -42,7 +42,7 @@ import Testing
 }
 
 @Suite struct `Rejections on first use` {
-    @Test("from the second in a row on the next request waits, ever longer; one on a later use ends the row")
+    @Test("from the second refusal in a row the next request waits, ever longer; a later use ends the row")
     func row() {
         let now = ContinuousClock.now
         var rejections = Rejections()

@@ -21,7 +21,7 @@ struct SeededGenerator: RandomNumberGenerator {
 /// Hours of a client's life with a server, a resource, a disk and callers that do anything at any time.
 @Suite struct `A random life` {
     @Test(
-        "whatever happens: one fetch at a time, one a second, no bad token, one outcome each, and recovery",
+        "whatever happens, there is one fetch at a time, one a second, no bad token, one outcome each, and recovery",
         arguments: 0..<60)
     func anything(seed: UInt64) {
         var chance = SeededGenerator(seed: seed)

@@ -46,7 +46,7 @@ import Testing
         #expect(cycle.use() == nil)
     }
 
-    @Test("[25] [29] in the past means expired; a wall clock behind the time of issue proves nothing")
+    @Test("[25] [29] a token of the past has expired; a wall clock behind the time of issue proves nothing")
     func expiredStoredToken() {
         for (expiresIn, age) in [(-1, 100), (0, 100), (1000, -1), (1000, -3600), (-5, -10)] as [(Int64, Int64)] {
             var cycle = DrivenLifeCycle()
@@ -88,7 +88,7 @@ import Testing
         #expect(cycle.use() == "T1")
     }
 
-    @Test("what another process has stored meanwhile is taken up instead of asking")
+    @Test("a token that another process has stored meanwhile is taken up instead of asking")
     func adopted() {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start(stored: cycle.record(nil, refreshToken: "R1"))

@@ -178,7 +178,7 @@ import Testing
         #expect(cycle.use() == "T1")
     }
 
-    @Test("what looks permanent fails waiters at once and is tried again less often")
+    @Test("a failure that looks permanent is told to waiters at once and tried again less often")
     func permanent() {
         var cycle = DrivenLifeCycle()
         cycle.chance = 0.999
@@ -232,7 +232,7 @@ import Testing
 
     // MARK: Never too often
 
-    @Test("never more than one token request a second", arguments: [0.0, 1.0, 0.3, -5.0])
+    @Test("a life cycle begins at most one token request a second", arguments: [0.0, 1.0, 0.3, -5.0])
     func minimumInterval(expiresIn: Double) {
         var cycle = DrivenLifeCycle()
         cycle.chance = 0

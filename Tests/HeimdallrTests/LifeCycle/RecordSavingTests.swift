@@ -80,7 +80,7 @@ import Testing
         #expect(saving.faultOfRefreshToken != nil)
     }
 
-    @Test("what fails is tried again, ever later, until it works; the fault is there meanwhile")
+    @Test("a failed save is tried again, ever later, until it works; the fault is there meanwhile")
     func again() {
         var saving = RecordSaving()
         #expect(saving.nextRevision() == 1)
@@ -108,7 +108,7 @@ import Testing
         #expect(saving.wake == nil)
     }
 
-    @Test("where others wait for the record, it is tried every two seconds at least")
+    @Test("where others wait for the record, its save is tried every two seconds at least")
     func shared() {
         var saving = RecordSaving()
         saving.share()

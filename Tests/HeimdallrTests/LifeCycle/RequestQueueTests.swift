@@ -89,7 +89,7 @@ import Testing
         #expect(driven.queue.wake(now: at(2)) == nil)
     }
 
-    @Test("the last slots of all are for endpoints without any")
+    @Test("the last slots of all are for endpoints without any request")
     func all() {
         let driven = Driven()
         for endpoint in 0..<20 { driven.enter(UInt64(endpoint), at: "hung\(endpoint)", 12) }
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(
-        "URLs at one server are one endpoint",
+        "URLs at one server are one endpoint in the queue",
         arguments: [
             ("https://IdP.example/token", "https://idp.example:443/other?x=1"), ("http://a:80", "http://a/"),
             ("https://[::1]:8443/t", "https://[::1]:8443"),

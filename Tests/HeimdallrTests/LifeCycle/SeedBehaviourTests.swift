@@ -28,7 +28,7 @@ import TestSupport
         #expect(try await client.accessToken().value == Secret("T1"))
     }
 
-    @Test("[4] [26] expired without refresh token, an interactive grant: not authorized, no network call")
+    @Test("[4] [26] an interactive grant without a refresh token needs a login at expiry, and asks nothing")
     func expiredInteractive() async throws {
         let endpoint = try TokenEndpoint([.token("never")])
         let store = RecordingStore([
@@ -57,7 +57,7 @@ import TestSupport
         #expect(endpoint.requests[0]["refresh_token"] == "R1")
     }
 
-    @Test("[6] no token and an interactive grant: not authorized, no network call")
+    @Test("[6] an interactive grant without a token needs a login, and asks nothing")
     func nothingInteractive() async throws {
         let endpoint = try TokenEndpoint([.token("never")])
         let client = try makeClient(endpoint, grant: InteractiveGrant())
@@ -129,7 +129,7 @@ import TestSupport
         #expect(await store.records["billing"]?.refreshToken == Secret("R1"))
     }
 
-    @Test("[18] [59] invalidate: expired now, the refresh token stays; clear: nothing is left")
+    @Test("[18] [59] an invalidated token is expired and keeps its refresh token; a cleared one leaves nothing")
     func invalidateAndClear() async throws {
         let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1"), .token("T2"), .token("T3")])
         let clock = ManualClock()
@@ -197,7 +197,7 @@ import TestSupport
     }
 
     @Test(
-        "[30] absent and null mean default_expires_in; numbers and numeric strings count",
+        "[30] expires_in absent or null means default_expires_in; numbers and numeric strings count",
         arguments: [
             (nil, 300.0), ("null", 300), (#""soon""#, 300), (#""0x10""#, 300), ("true", 300), ("{}", 300),
             ("60", 60), (#""60""#, 60), ("60.5", 60.5), ("6e1", 60), (#"" 60 ""#, 60),
@@ -267,7 +267,7 @@ import TestSupport
         #expect(elsewhere.requests.isEmpty)
     }
 
-    @Test("what a server says is printable, short, and without our secrets")
+    @Test("words of a server are shown printable, short, and without our secrets")
     func serverTextIsHarmless() async throws {
         let secret = "s3 cr+t%41&="
         let endpoint = try TokenEndpoint { request, _ in

@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: ["invalid_grant", "invalid_scope", "tea_break"])
-    func `is not sent again after its successor was refused`(refusal: String) async throws {
+    func `a configured refresh token is not sent again after its successor was refused`(refusal: String) async throws {
         let client = try client(RecordingStore(), refusal: refusal)
         defer { client.shutdown() }
         #expect(try await client.accessToken().value == Secret("T0"))
@@ -70,7 +70,9 @@ import Testing
     }
 
     @Test(arguments: ["invalid_grant", "invalid_scope"])
-    func `is not sent again by a later process`(refusal: String) async throws {
+    func `a configured refresh token that was exchanged is not sent again by a later process`(refusal: String)
+        async throws
+    {
         let folder = try FileStoreFolder()
         let first = try client(folder.store(), refusal: refusal)
         _ = try await first.accessToken()
@@ -85,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `is not sent again after a sign-out`() async throws {
+    @Test func `a configured refresh token that was exchanged is not sent again after a sign-out`() async throws {
         let store = RecordingStore()
         let first = try client(store)
         _ = try await first.accessToken()
@@ -101,7 +103,7 @@ import Testing
         #expect(cause.contains("the configured refresh token was used before"), "\(cause)")
     }
 
-    @Test func `is not sent again by a replica that learns of the successor`() {
+    @Test func `an exchanged configured refresh token is not sent by a replica that learns of the successor`() {
         var seeds = SpentSeeds()
         seeds.note(Secret("S1"))
         var record = TokenRecord(revision: 5, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: Secret("R1"))
@@ -112,7 +114,7 @@ import Testing
         #expect(cycle.life.grant.spentSeeds == seeds)
     }
 
-    @Test func `is sent again if the server did not replace it`() async throws {
+    @Test func `a configured refresh token is sent again if the server did not replace it`() async throws {
         let endpoint = try TokenEndpoint { _, number in .token("T\(number)") }
         let grant = RefreshTokenGrant(refreshToken: Secret("S1"))
         let client = try makeClient(endpoint, grant: grant, clock: clock.clock)
@@ -124,7 +126,7 @@ import Testing
         #expect(endpoint.requests.map { $0["refresh_token"] } == ["S1", "S1"])
     }
 
-    @Test func `is one of eight at most, of which the newest stay`() {
+    @Test func `at most eight exchanged refresh tokens are known, of which the newest stay`() {
         var seeds = SpentSeeds()
         for number in 0..<20 { seeds.note(Secret("S\(number)")) }
         for number in 0..<20 { #expect(seeds.contains(Secret("S\(number)")) == (number >= 12)) }

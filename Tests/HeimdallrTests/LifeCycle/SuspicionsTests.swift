@@ -16,7 +16,7 @@ import Testing
             isStored: stored)
     }
 
-    @Test("a 401 makes the token suspect there, and nowhere else")
+    @Test("a 401 makes the token suspect at that upstream, and nowhere else")
     func oneResource() {
         var suspicions = Suspicions()
         #expect(suspicions.refused(refusal(1), now: begin) == true)
@@ -28,7 +28,7 @@ import Testing
         #expect(!suspicions.isSuspect(1, at: "a"))
     }
 
-    @Test("each time the new token is refused as well, the pause doubles, up to the token's life")
+    @Test("the pause of an upstream doubles with each new token that is refused, up to the token's life")
     func doubling() {
         var suspicions = Suspicions()
         var now = 0.0
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("that other requests are accepted there proves nothing about the refused ones")
+    @Test("an upstream's accepted requests prove nothing about the refused ones")
     func others() {
         var suspicions = Suspicions()
         #expect(suspicions.refused(refusal(1), now: begin) == true)
@@ -153,7 +153,7 @@ import Testing
         #expect(cycle.eventNames == ["token_acquired", "token_refreshed"])
     }
 
-    @Test("no-op when it has been replaced: the newer one is used")
+    @Test("a doubt about a token that has been replaced starts nothing: the newer one is used")
     func noOp() {
         var cycle = cycle()
         let old = cycle.life.token?.generation ?? 0
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("a dead refresh token without a name for it: they wait for the fresh grant")
+    @Test("callers wait for the fresh grant behind a dead refresh token that has no name for it")
     func deadRefreshToken() {
         var cycle = cycle(refreshToken: "R1")
         let old = cycle.life.token?.generation

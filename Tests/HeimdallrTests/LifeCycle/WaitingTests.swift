@@ -166,7 +166,7 @@ import Testing
         #expect(cycle.outcomes[id]?.error != nil, "one change is one further attempt")
     }
 
-    @Test func `a change while all is well asks for nothing`() {
+    @Test func `a change while all is well starts no token request`() {
         var cycle = DrivenLifeCycle()
         cycle.start()
         cycle.answer(DrivenLifeCycle.token("T1"))

@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "state: absent, empty, another, or twice: refused before anything else is read",
+        "an answer with a state that is absent, empty, another, or twice is refused before anything else is read",
         arguments: [
             "code=x", "code=x&state=", "code=x&state=s", "code=x&state=S%20", "code=x&state=SS", "error=access_denied",
             "error=access_denied&state=other", "code=x&STATE=S", "code=x#state=S",
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(
-        "what we do not know may repeat, and be unreadable: it says nothing; what we know still comes once",
+        "unknown parameters may repeat and be unreadable; known ones come once",
         arguments: ["scope=a&scope=b&", "session_state=%&session_state=%zz&", "x=1&x=2&x=3&", "%=1&%=2&", "&&=&=&"])
     func foreign(more: String) throws {
         #expect(try answer("\(Self.callback)?\(more)code=x&state=S").code() == Secret("x"))
@@ -115,7 +115,7 @@ import Testing
         #expect((read("error=x&error_description=\(long)")?.detail?.count ?? 999) <= 257)
     }
 
-    @Test("neither a code nor an error; a code that is none; an answer without end")
+    @Test("an answer with neither a code nor an error, a code that is none, or without end is refused")
     func useless() {
         for query in ["state=S", "state=S&code=", "state=S&code=%0A", "state=S&code", "state=S&code=%C3%A9"] {
             #expect(throws: LoginError.malformedRedirect) { try answer("\(Self.callback)?\(query)").code() }
@@ -126,7 +126,7 @@ import Testing
         #expect(throws: LoginError.malformedRedirect) { try answer(many) }
     }
 
-    @Test("iss: another server's is refused, on errors too; one that is promised has to be there")
+    @Test("an iss of another server is refused, on errors too; one that is promised has to be there")
     func issuer() throws {
         for iss in ["https://evil.example", "https://idp.example.com/", "HTTPS://idp.example.com", ""] {
             for what in ["code=x", "error=access_denied"] {

@@ -50,7 +50,7 @@ import Testing
         #expect(form["scope"] == nil)
     }
 
-    @Test("the challenge is RFC 7636's own example")
+    @Test("the challenge of PKCE is RFC 7636's own example")
     func challenge() throws {
         #expect(
             try AuthorizationRequest.challenge(for: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
@@ -153,7 +153,7 @@ import Testing
         #expect(server.requests("/token").isEmpty)
     }
 
-    @Test("a token endpoint that fails: said as what it is, nothing stored, and the old token stays")
+    @Test("a token endpoint that fails is told as what it is, nothing is stored, and the old token stays")
     func faults() async throws {
         let server = try LoginServer()
         server.giveToken()
@@ -186,7 +186,7 @@ import Testing
         #expect(!server.targets.contains("/elsewhere"))
     }
 
-    @Test("[21] a login while a refresh is under way: one token request at a time, and the login's token stays")
+    @Test("[21] a login during a refresh makes one token request at a time, and its token stays")
     func race() async throws {
         let server = try LoginServer()
         server.giveToken("T1")
@@ -235,7 +235,7 @@ import Testing
         #expect(client.hasAccessToken)
     }
 
-    @Test("who logs in at one process has logged in at the other that shares its store")
+    @Test("a sign-in at one process counts at the other that shares its store")
     func twoProcesses() async throws {
         let server = try LoginServer()
         server.giveToken()

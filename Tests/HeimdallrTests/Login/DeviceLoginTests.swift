@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("shows the codes, asks at the server's pace, and takes the token up")
+    @Test("a device login shows the codes, asks at the server's pace, and takes the token up")
     func whole() async throws {
         let (server, client, login, clock) = try await begin {
             $0.scope = ["read", "write"]
@@ -60,7 +60,7 @@ import Testing
         #expect(asked["client_id"] == "app")
     }
 
-    @Test("is not asked before the interval has passed")
+    @Test("a device login is not asked for before the interval has passed")
     func pace() async throws {
         let (server, client, login, clock) = try await begin()
         let waiting = Task { try await client.finishDeviceLogin(login) }
@@ -87,7 +87,7 @@ import Testing
         #expect(client.hasAccessToken)
     }
 
-    @Test("ends with the codes' time, with the server's refusal, or with the client")
+    @Test("a device login ends with the codes' time, with the server's refusal, or with the client")
     func ends() async throws {
         for (code, error) in [
             ("expired_token", LoginError.expired),
@@ -118,7 +118,7 @@ import Testing
         await #expect(throws: LoginError.stopped) { try await stopped.value }
     }
 
-    @Test("a server without device logins, or with none of use, is said at once")
+    @Test("a server without device logins, or with none of use, is told at once")
     func unusable() async throws {
         let server = try LoginServer()
         server["/device"] = .json("{}")

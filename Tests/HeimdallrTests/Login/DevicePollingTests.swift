@@ -11,7 +11,7 @@ import Testing
         if case .fail(let error) = step { error } else { nil }
     }
 
-    @Test("pending waits the interval, slow_down makes it five seconds longer for good")
+    @Test("authorization_pending waits the interval, slow_down makes it five seconds longer for good")
     func slowDown() {
         var polling = DevicePolling(interval: .seconds(5))
         #expect(pause(polling.next(DrivenLifeCycle.refused(.authorizationPending))) == .seconds(5))
@@ -33,7 +33,7 @@ import Testing
         #expect(pause(polling.next(DrivenLifeCycle.refused(.authorizationPending))) == .seconds(5))
     }
 
-    @Test("expired_token, access_denied and every other refusal end it")
+    @Test("expired_token, access_denied and every other refusal end a device login")
     func ends() {
         var polling = DevicePolling(interval: .seconds(5))
         #expect(failure(polling.next(DrivenLifeCycle.refused(.expiredToken))) == .expired)
@@ -46,7 +46,7 @@ import Testing
         #expect(failure(polling.next(DrivenLifeCycle.status(404))) == .endpoint(.status(404)))
     }
 
-    @Test("an answer that could not be shown or asked for is none")
+    @Test("a device answer that could not be shown or asked for is refused")
     func answers() throws {
         func answer(_ text: String) -> DeviceAuthorization? { DeviceAuthorization(Array(text.utf8)) }
         let good = try #require(

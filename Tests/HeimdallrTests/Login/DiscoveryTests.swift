@@ -124,7 +124,7 @@ import Testing
         #expect(try metadata.url(.authorization, allowPlaintext: false) == "https://a.example/a")
     }
 
-    @Test("who shows a certificate goes where the server asks for one, with what it calls itself only")
+    @Test("a client with a certificate goes where the server asks for one, with its own client_id only")
     func aliases() throws {
         let text = """
             {"issuer":"https://a.example","token_endpoint":"https://a.example/t","authorization_endpoint":"https://a.example/a",
@@ -201,7 +201,7 @@ import Testing
         _ = try await eventually("a token") { client.hasAccessToken ? true : nil }
     }
 
-    @Test("many who ask at once ask once")
+    @Test("many callers that ask at once ask the server once")
     func once() async throws {
         let server = try LoginServer()
         var reply = LoginServer.Reply.json(server.metadata())

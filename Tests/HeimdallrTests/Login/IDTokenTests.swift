@@ -82,13 +82,13 @@ struct SignedIDToken {
     }
 
     @Test(
-        "is taken, by each algorithm that two parties can't share a secret of",
+        "an id token is taken by each algorithm that two parties can't share a secret of",
         arguments: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"])
     func algorithms(name: String) async throws {
         #expect(try await logIn(name).name == "ada@example.com")
     }
 
-    @Test("a refused one is an event with its reason, and so is a refused sign-in")
+    @Test("a refused id token is an event with its reason, and so is a refused sign-in")
     func events() async throws {
         let server = try LoginServer()
         let client = try server.client(clock: Self.clock.clock) { $0.scope = ["openid"] }
@@ -136,7 +136,7 @@ struct SignedIDToken {
     }
 
     @Test(
-        "its `at_hash`, where it has one, is that of the access token",
+        "an id token's at_hash, where it has one, is that of the access token",
         arguments: [
             ("RS256", 256), ("PS256", 256), ("ES256", 256), ("ES384", 384), ("RS512", 512), ("EdDSA", 512),
         ])
@@ -157,13 +157,13 @@ struct SignedIDToken {
         await #expect(throws: LoginError.idToken(.accessToken)) { try await logIn(changing: ["at_hash": 1]) }
     }
 
-    @Test("without a key's name every key of its kind is tried")
+    @Test("each key of its kind is tried for an id token without a key's name")
     func noKeyID() async throws {
         #expect(try await logIn(forgery: "no kid").name == "ada@example.com")
     }
 
     @Test(
-        "that is forged fails the login",
+        "an id token that is forged fails the login",
         arguments: [
             ("none", IDTokenFault.algorithm("none")), ("nOnE", .algorithm("nOnE")), ("hmac", .algorithm("HS256")),
             ("foreign", .signature), ("embedded", .signature), ("payload", .signature), ("cut", .signature),
@@ -181,7 +181,7 @@ struct SignedIDToken {
         }
     }
 
-    @Test("never says where its key is: an address in its head is not asked")
+    @Test("an id token never says where its key is: an address in its head is not asked")
     func addresses() async throws {
         let elsewhere = try RecordingOrigin()
         await #expect(throws: LoginError.idToken(.signature)) {
@@ -191,7 +191,7 @@ struct SignedIDToken {
     }
 
     @Test(
-        "a key's name is a name and no path",
+        "the name of a key is a name and no path",
         arguments: ["../../../../etc/passwd", "", "first\u{0}", "/keys/first", "FIRST", "first'; --"])
     func keyNames(name: String) async throws {
         await #expect(throws: LoginError.idToken(.unknownKey)) {
@@ -199,7 +199,7 @@ struct SignedIDToken {
         }
     }
 
-    @Test("with claims that don't fit fails the login")
+    @Test("an id token with claims that don't fit fails the login")
     func claims() async throws {
         await #expect(throws: LoginError.idToken(.audience)) { try await logIn(changing: ["aud": "other"]) }
         #expect(try await logIn(changing: ["aud": ["app", "other"], "azp": "app"]).name == "ada@example.com")
@@ -218,7 +218,7 @@ struct SignedIDToken {
         (#""sub":1"#, .subject),
     ]
 
-    @Test("claims are checked one by one", arguments: unfit)
+    @Test("claims of an id token are checked one by one", arguments: unfit)
     func eachClaim(_ changes: String, _ fault: IDTokenFault) throws {
         var members: [String: JSONValue] = [
             "iss": .string("https://idp.example.com"), "aud": .string("app"), "sub": .string("1"),
@@ -259,7 +259,7 @@ struct SignedIDToken {
         #expect("\(fault)".contains(words) && "\(fault)".contains("60 s are tolerated"))
     }
 
-    @Test("says who is signed in by its first claim that does, printable and short")
+    @Test("an id token names its person by the first claim that does, printable and short")
     func names() async throws {
         func name(_ change: [String: Any?]) -> String? {
             var claims: [String: JSONValue] = [
@@ -281,7 +281,7 @@ struct SignedIDToken {
         #expect(name(["email": String(repeating: "x", count: 5000)])?.count == 257)
     }
 
-    @Test("is not looked at when openid was not asked for, and is missed when it was")
+    @Test("an id token is ignored when openid was not asked for, and missed when it was")
     func wanted() async throws {
         let server = try LoginServer()
         server.giveToken(more: #""id_token":"nonsense""#)
@@ -299,7 +299,7 @@ struct SignedIDToken {
     }
 
     @Test(
-        "that is no signed token is none",
+        "a text that is no signed token is refused as id token",
         arguments: [
             "", "a", "a.b", "a.b.c", "..", "e30.e30.e30", "eyJhbGciOiJSUzI1NiJ9.e30.", "eyJhbGciOiJSUzI1NiJ9.W10.AA",
             "eyJhbGciOiJSUzI1NiJ9.e30.AA.AA", "eyJhbGciOiJSUzI1NiJ9=.e30.AA", "eyJhbGciOiJSUzI1NiIsImtpZCI6MX0.e30.AA",
@@ -310,7 +310,7 @@ struct SignedIDToken {
         #expect(throws: IDTokenFault.malformed) { try SignedToken(Array(huge.utf8)) }
     }
 
-    @Test("a key that is not known is asked for once a minute at most; a new one is found")
+    @Test("an unknown key is asked for once a minute at most; a new one is found")
     func rotation() async throws {
         let server = try LoginServer()
         let clock = ManualClock()
@@ -343,7 +343,7 @@ struct SignedIDToken {
         #expect(server.requests("/keys").count == 2)
     }
 
-    @Test("a signature that a key of the same name does not fit: the keys are asked for again, once a minute at most")
+    @Test("after a signature that does not fit the keys are asked for again, once a minute at most")
     func newKeyUnderAnOldName() async throws {
         let clock = ManualClock()
         let server = try LoginServer()

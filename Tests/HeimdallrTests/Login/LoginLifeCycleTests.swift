@@ -3,7 +3,7 @@ import Testing
 @testable import Heimdallr
 
 @Suite struct `A login and the life cycle` {
-    @Test("a login ends needs_authentication: the record first, then the token, its event and whoever waits")
+    @Test("a login ends needs_authentication, with the record first, then the token, its event and the callers")
     func ends() throws {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
@@ -94,7 +94,7 @@ import Testing
         #expect(cycle.life.unsaved == nil)
     }
 
-    @Test("a token that is of no use changes nothing")
+    @Test("the token of a login that is of no use changes nothing")
     func useless() throws {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start(stored: cycle.record("OLD", refreshToken: "R1"))
@@ -123,7 +123,7 @@ import Testing
         #expect(cycle.status.signedInAs == "bob")
     }
 
-    @Test("who is signed in stays through refreshes and restarts, and goes with the grant")
+    @Test("the person who is signed in stays through refreshes and restarts, and goes with the grant")
     func signedIn() throws {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
@@ -207,7 +207,7 @@ import Testing
 
     // MARK: The button
 
-    @Test("refresh now: at once while the token is good, but never within the minimum interval")
+    @Test("a refresh on demand comes at once while the token is good, but never within the minimum interval")
     func button() throws {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
@@ -221,7 +221,7 @@ import Testing
         #expect(cycle.use() == "T2")
     }
 
-    @Test("refresh now: ends a backoff, but not what the server asked for; a client that needs a login asks nothing")
+    @Test("a refresh on demand ends a backoff, but not the server's pause; without a login nothing is asked")
     func buttonInBackoff() throws {
         var cycle = DrivenLifeCycle()
         cycle.chance = 1
@@ -247,7 +247,7 @@ import Testing
         #expect(person.fetches.isEmpty)
     }
 
-    @Test("who asks for a new token gets the first outcome: of the request under way, or of one that is begun now")
+    @Test("a caller for a new token gets the first outcome of the request under way, or of a new one")
     func waitingForTheButton() throws {
         var cycle = DrivenLifeCycle()
         cycle.chance = 1

@@ -34,7 +34,7 @@ struct PastedAnswerTests {
         ("4/0AX+4w=", "\(callback)?code=4%2F0AX%2B4w%3D&state=STATE"),
         ("code=4%2F0", "\(callback)?code=4%2F0&state=STATE"),
     ])
-    func `is found in quotes, in several lines, without its scheme, as a query and as a code`(
+    func `a pasted answer is found in quotes, in several lines, without its scheme, as a query and as a code`(
         text: String, address: String
     ) throws {
         let attempt = Self.attempt(Self.callback)
@@ -42,7 +42,7 @@ struct PastedAnswerTests {
         try attempt.check(attempt.address(inPasted: text))
     }
 
-    @Test func `keeps the redirect address's own scheme, query and fragment`() throws {
+    @Test func `a pasted answer keeps the redirect address's own scheme, query and fragment`() throws {
         let app = Self.attempt("com.example.app:/oauth")
         try app.check(app.address(inPasted: "'com.example.app:/oauth?code=C&state=STATE'"))
         let query = Self.attempt("https://proxy.example.com/cb?tenant=a%2Fb")
@@ -57,13 +57,13 @@ struct PastedAnswerTests {
         "", "https://idp.example.com/authorize?state=STATE", "\(callback)?code=C&state=OTHER", "\(callback)",
         "?code=C&state=OTHER", "\(callback)?state=STATE&code=C&code=D",
     ])
-    func `is refused when it belongs to another login or page, or can't be read`(text: String) {
+    func `a pasted answer of another login or page, or an unreadable one, is refused`(text: String) {
         let attempt = Self.attempt(Self.callback)
         #expect(throws: LoginError.self) { try attempt.check(attempt.address(inPasted: text)) }
     }
 
     @Test(arguments: ["CODE", "code=CODE"])
-    func `a code alone is refused without PKCE, because nothing ties it to this login`(text: String) {
+    func `a pasted code alone is refused without PKCE, because nothing ties it to this login`(text: String) {
         let attempt = Self.attempt(Self.callback, hasPKCE: false)
         #expect(throws: LoginError.foreignRedirect) { try attempt.check(attempt.address(inPasted: text)) }
     }

@@ -3,7 +3,7 @@ import Testing
 @testable import Heimdallr
 
 @Suite struct `Logins that are pending, in memory` {
-    @Test("what was put is taken once, and not after its end")
+    @Test("a login that was put is taken once, and not after its end")
     func once() {
         let clock = ManualClock()
         let store = PendingLoginMemoryStore(clock: clock.clock)
@@ -15,7 +15,7 @@ import Testing
         #expect(store.takePending(key: "b") == nil)
     }
 
-    @Test("what nobody takes does not pile up")
+    @Test("logins that nobody takes do not pile up")
     func bounded() {
         let store = PendingLoginMemoryStore()
         for index in 0..<(2 * PendingLoginMemoryStore.limit) {

@@ -16,7 +16,7 @@ import Testing
         return server
     }
 
-    @Test("where it is offered, the browser carries a reference, with response_type and client_id beside it")
+    @Test("where pushing is offered, the browser carries a reference, with response_type and client_id beside it")
     func pushed() async throws {
         let server = try server()
         let attempt = try await server.client(secret: "hush") { $0.scope = ["read"] }
@@ -38,7 +38,7 @@ import Testing
         #expect(form["client_secret"] == nil)
     }
 
-    @Test("an address of the configuration's own is used, whatever the metadata says")
+    @Test("the configuration's own address for pushed requests is used, whatever the metadata says")
     func configured() async throws {
         let server = try server(offers: false)
         server["/mine"] = server["/par"]
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("off: nothing is pushed, though it is offered or required")
+    @Test("with pushing off nothing is pushed, though it is offered or required")
     func off() async throws {
         for requires in [true, false] {
             let server = try server(requires: requires)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test("required, by the configuration or the metadata: nobody is sent out without")
+    @Test("where pushing is required, by the configuration or the metadata, nobody is sent out without it")
     func required() async throws {
         let none = try server(offers: false)
         await #expect(throws: LoginError.noEndpoint("pushed_authorization_request_endpoint")) {
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("a refusal is said in the server's words, and is an event; our secrets are not among them")
+    @Test("a refused pushed request is told in the server's words and as an event, without our secrets")
     func refused() async throws {
         let server = try server()
         server["/par"] = .json(
@@ -108,7 +108,7 @@ import Testing
         #expect(await events.next()?.kind == .loginFailed(try #require(error)))
     }
 
-    @Test("offered, but out of order: the browser can carry the request")
+    @Test("where pushing is offered, but out of order, the browser can carry the request")
     func outOfOrder() async throws {
         let server = try server()
         for reply in [LoginServer.Reply(status: 404), .init(status: 503), .init(closes: true), .json("{}")] {

@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "code and PKCE, found by the issuer alone: signed in, refreshed, still there after a restart, and gone",
+        "a login by code and PKCE, found by the issuer alone, lasts through refresh and restart, and ends",
         arguments: [(DjangoOAuthToolkit.browser.id, DjangoOAuthToolkit.browser.secret), (DjangoOAuthToolkit.app, nil)])
     func code(id: String, secret: String?) async throws {
         let server = try await Self.server.value
@@ -85,7 +85,7 @@ import Testing
         #expect(try await LoopbackHTTPClient().send(dead).status == 401)
     }
 
-    @Test("[28] [57] who says no at the server gets that said at once, and nothing is stored")
+    @Test("[28] [57] a refusal at the server is told at once, and nothing is stored")
     func denied() async throws {
         let server = try await Self.server.value
         let store = RecordingStore()
@@ -121,7 +121,7 @@ import Testing
         #expect(client.currentToken() == nil)
     }
 
-    @Test("a private scheme, whose address a person pastes")
+    @Test("an address with a private scheme that a person pastes ends the login")
     func pasted() async throws {
         let server = try await Self.server.value
         let client = try client(server, .browser, id: DjangoOAuthToolkit.app)
@@ -130,7 +130,7 @@ import Testing
         #expect(try await status(server, client) == 200)
     }
 
-    @Test("[50] implicit: the fragment's token is used, and what came with it is kept")
+    @Test("[50] the fragment's token of an implicit answer is used, and what came with it is kept")
     func implicit() async throws {
         let server = try await Self.server.value
         let client = try client(server, .implicit, id: DjangoOAuthToolkit.old, scope: ["read"])
@@ -143,7 +143,7 @@ import Testing
         #expect(!client.status().hasRefreshToken)
     }
 
-    @Test("[52] implicit, refused: a failure and no blank token")
+    @Test("[52] a refused implicit answer is a failure and no blank token")
     func implicitDenied() async throws {
         let server = try await Self.server.value
         let client = try client(server, .implicit, id: DjangoOAuthToolkit.old, scope: ["read"])
@@ -157,7 +157,7 @@ import Testing
         #expect(client.currentToken() == nil)
     }
 
-    @Test("a device: codes, waiting, yes at another browser, and a token that is refreshed")
+    @Test("a device login waits for the yes at another browser, and its token is refreshed")
     func device() async throws {
         let server = try await Self.server.value
         let client = try client(server, .device, id: DjangoOAuthToolkit.television, scope: ["read"]) {
@@ -178,7 +178,7 @@ import Testing
         #expect(try await status(server, client) == 200)
     }
 
-    @Test("a device: no at the other browser ends the wait, and so does who waits")
+    @Test("a device login ends with the no at the other browser, and with its caller")
     func deviceDenied() async throws {
         let server = try await Self.server.value
         let client = try client(server, .device, id: DjangoOAuthToolkit.television, scope: ["read"]) {
@@ -196,7 +196,7 @@ import Testing
         #expect(client.currentToken() == nil)
     }
 
-    @Test("user name and password typed in: only the tokens are kept, and refreshed without asking again")
+    @Test("a login by typed user name and password keeps only the tokens, refreshed without asking again")
     func password() async throws {
         let server = try await Self.server.value
         let store = RecordingStore()

@@ -59,7 +59,7 @@ import Testing
         #expect(cycle.fetches.count == 100)
     }
 
-    @Test("a server that can't be asked just then: said at once, and it is tried again")
+    @Test("a server that can't be asked just then is told at once, and tried again")
     func warningWithoutServer() throws {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
@@ -84,7 +84,9 @@ import Testing
         #expect(announced(cycle) == [.seconds(50)])
     }
 
-    @Test("a life of 0 has no end, and an absurd one is no trap", arguments: [0, -1, 1e300, .nan, .infinity])
+    @Test(
+        "a refresh token's life of 0 has no end, and an absurd one is no trap",
+        arguments: [0, -1, 1e300, .nan, .infinity])
     func endless(seconds: Double) throws {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()

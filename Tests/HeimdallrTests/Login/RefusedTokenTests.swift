@@ -12,7 +12,7 @@ import Testing
         return cycle
     }
 
-    @Test("somebody is asked to sign in, once; the 401 stands, and nobody loses the token")
+    @Test("after a refused token a sign-in is asked for once; the 401 passes, and nobody loses the token")
     func asked() throws {
         var cycle = try signedIn()
         for _ in 0..<3 { #expect(cycle.refused(saysInvalid: true) == false) }
@@ -70,7 +70,7 @@ import Testing
         #expect(status.scopeNotGranted.isEmpty)
     }
 
-    @Test("where there is a refresh token, nobody is asked")
+    @Test("a refused token with a refresh token asks nobody to sign in")
     func refreshed() throws {
         var cycle = try signedIn(refreshToken: "R1")
         #expect(cycle.refused(saysInvalid: true) == true)
@@ -83,7 +83,7 @@ import Testing
         #expect(cycle.eventNames == ["token_refreshed"])
     }
 
-    @Test("a new sign-in ends it, and the next one may be refused in its turn")
+    @Test("a new sign-in ends the refusal, and its token may be refused in its turn")
     func again() throws {
         var cycle = try signedIn()
         _ = cycle.refused(saysInvalid: true)
@@ -95,7 +95,7 @@ import Testing
         #expect(cycle.status.state == .needsAuthentication)
     }
 
-    @Test("its expiry says nothing a second time")
+    @Test("the expiry of a refused token says nothing a second time")
     func expiry() throws {
         var cycle = try signedIn()
         _ = cycle.refused(saysInvalid: true)
@@ -106,7 +106,7 @@ import Testing
         #expect(!cycle.status.isTokenRefused)
     }
 
-    @Test("a sign-in at another process is taken up in its place")
+    @Test("a sign-in at another process takes the place of a refused token")
     func elsewhere() throws {
         var cycle = try signedIn()
         _ = cycle.refused(saysInvalid: true)

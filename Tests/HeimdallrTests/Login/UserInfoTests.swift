@@ -29,7 +29,7 @@ import Testing
         return (client.status().signedInAs, server.requests("/userinfo"))
     }
 
-    @Test("without a name in it, the server is asked for one, once, with the new token")
+    @Test("without a name in its id token the server is asked for one, once, with the new token")
     func userInfo() async throws {
         let (name, asked) = try await signIn(.json(#"{"sub":"248289761001","name":"Ada Lovelace\n"}"#))
         #expect(name?.hasPrefix("Ada Lovelace") == true)
@@ -42,7 +42,7 @@ import Testing
         #expect(known.asked.isEmpty)
     }
 
-    @Test("what the server says of its user harms no login")
+    @Test("no answer of the server about its user harms a login")
     func badUserInfo() async throws {
         let replies: [LoginServer.Reply?] = [
             nil, .json(#"{"sub":"somebody else","name":"Eve"}"#), .json(#"{"name":"Eve"}"#), .json("[]"), .json(""),

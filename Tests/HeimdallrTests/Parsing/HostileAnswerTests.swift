@@ -32,14 +32,14 @@ struct HostileAnswerTests {
         #expect(try await scope("[\"read\", \"\(name)\", \"write\"]") == ["read", "write"])
     }
 
-    @Test func `what RFC 6749 allows is kept, in order, once`() async throws {
+    @Test func `scopes that RFC 6749 allows are kept, in order, once`() async throws {
         let long = String(repeating: "a", count: 128)
         #expect(
             try await scope("\"openid https://api.example.com/x?y=[z] !#~ \(long) openid\"")
                 == ["openid", "https://api.example.com/x?y=[z]", "!#~", long])
     }
 
-    @Test func `there is a bound, and what was asked for does not count`() async throws {
+    @Test func `the scopes of an answer are bounded, and those that were asked for do not count`() async throws {
         let names = (0..<200).map { "n\($0)" }
         let asked = (0..<100).map { "asked\($0)" }
         let kept = try await scope("\"\((names + asked).joined(separator: " "))\"", asking: asked)

@@ -12,7 +12,7 @@ struct SecretSpellingTests {
         "s3/cr%20t+%2541&=\"\\é", "s3%252fcr%2520t%252B%252541%2526%253d%2522%255c%25c3%25a9",
         "s3\\/cr t+%41\\u0026\\u003D\\\"\\\\é", "s3&#47;cr t&#x2B;%41&amp;&#61;&quot;\\é", "s3%2fcr+t+%41&=\"\\é",
     ])
-    func `every spelling`(spelling: String) {
+    func `a secret is hidden in every spelling that a server may give it`(spelling: String) {
         #expect(
             ServerText.sanitize("the secret \(spelling) is wrong", hiding: [Self.secret])
                 == "the secret <redacted> is wrong")
@@ -22,22 +22,22 @@ struct SecretSpellingTests {
     @Test(arguments: [
         "s3/cr t+%41&=\"\\", "s3/cr", "%", "%2", "&#", "\\u00", "100%", "&#99999999999999999999;", "&;", "%25%25%25",
     ])
-    func `what is something else stays`(text: String) {
+    func `a text that is not the secret stays as it is`(text: String) {
         #expect(ServerText.sanitize(text, hiding: [Self.secret]) == text)
     }
 
-    @Test func `one secret may begin with another`() {
+    @Test func `a secret that begins another one does not keep it from being hidden`() {
         #expect(
             ServerText.sanitize("token-and-more", hiding: [Secret("token"), Secret("token-and-more")]) == "<redacted>")
     }
 
-    @Test func `a percent sign is read in both ways`() {
+    @Test func `a percent sign beside a secret is read in both ways`() {
         #expect(ServerText.sanitize("%2541", hiding: [Secret("%41")]) == "<redacted>")
         #expect(ServerText.sanitize("x%2541y", hiding: [Secret("xAy")]) == "<redacted>")
         #expect(ServerText.sanitize("%41", hiding: [Secret("%41")]) == "<redacted>")
     }
 
-    @Test func `many readings take no long time`() {
+    @Test func `many readings of a text take no long time`() {
         let secret = Secret(String(repeating: "%", count: 2000))
         let text = String(repeating: "%25", count: 5000)
         let begin = ContinuousClock.now

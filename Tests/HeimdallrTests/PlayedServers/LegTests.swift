@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("has the product's name and the operator's fields: metadata, PAR, token, keys, userinfo, revocation")
+    @Test("metadata, PAR, token, keys, userinfo and revocation get the product's name and the operator's fields")
     func browser() async throws {
         let server = try LoginServer()
         server[LoginServer.wellKnown] = .json(
@@ -60,7 +60,7 @@ import Testing
             [LoginServer.wellKnown, "/par", "/token", "/keys", "/userinfo", "/revoke"], of: server, have: "1")
     }
 
-    @Test("has both at the device endpoint, and at the token endpoint of an exchange and of a client's secret")
+    @Test("device endpoints and exchanges get the product's name and the operator's fields")
     func others() async throws {
         let server = try LoginServer()
         server["/device"] = .json(
@@ -88,7 +88,7 @@ import Testing
         expectAll([LoginServer.wellKnown, "/device", "/token"], of: server, have: "1")
     }
 
-    @Test("has both where an API names the server, also at its registration; the API gets the name alone")
+    @Test("a server named by an API gets the operator's fields, also at registration; the API gets the name alone")
     func enrolled() async throws {
         let api = try EnrollingServer()
         var configuration = HeimdallrConfiguration()
@@ -108,7 +108,7 @@ import Testing
         #expect(documents.allSatisfy { $0.field("X-Mine") == nil })
     }
 
-    @Test("has the operator's fields only at the configured issuer, when the sign-in was at another one")
+    @Test("the operator's fields go only to the configured issuer, when the sign-in was at another one")
     func moved() {
         var configuration = HeimdallrConfiguration()
         configuration.headers = [HeimdallrHTTPField(name: "X-Mine", value: "1")]

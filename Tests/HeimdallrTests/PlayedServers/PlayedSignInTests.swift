@@ -62,7 +62,7 @@ import Testing
         await #expect(throws: LoginError.discovery(.otherPKCE)) { try await verifier(.s256) }
     }
 
-    @Test func `LinkedIn: no code_verifier, no nonce, and an id token that counts for nothing`() async throws {
+    @Test func `LinkedIn gets no code_verifier and no nonce, and its id token counts for nothing`() async throws {
         let server = try LoginServer()
         server.giveToken(more: #""id_token":"not.a.token","scope":"email,openid""#)
         let client = try server.client(secret: "s") {
@@ -79,7 +79,7 @@ import Testing
         #expect(client.currentToken()?.value == Secret("T1") && client.status().signedInAs == nil)
     }
 
-    @Test func `Slack: the person's token and its refresh token stand in a member, and a refresh has them at the top`()
+    @Test func `Slack's tokens of the person are read in their member, and a refresh has them at the top`()
         async throws
     {
         let server = try LoginServer()
@@ -99,7 +99,7 @@ import Testing
         #expect(client.status().hasRefreshToken)
     }
 
-    @Test func `UAA: a client with an empty secret authenticates with it`() async throws {
+    @Test func `a client of UAA with an empty secret authenticates with it`() async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
         let client = try makeClient(
             endpoint, credentials: OAuthClientSecretCredentials(identifier: "cf", secret: Secret("")))

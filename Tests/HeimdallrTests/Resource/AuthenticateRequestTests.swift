@@ -38,7 +38,9 @@ struct AuthenticateRequestTests {
         ["Basic realm=\"a, Bearer error\", Bearer realm=\"y\""],
         ["Negotiate", "Bearer error=invalid_token"],
     ])
-    func `a new token, and the request once more`(challenges: [String]) async throws {
+    func `a 401 that blames the token gets a new token, and the request goes once more`(challenges: [String])
+        async throws
+    {
         let (heimdallr, _) = try heimdallr()
         var sent: [String?] = []
         func call(_ refused: Set<String>) async throws -> Int {
@@ -57,7 +59,7 @@ struct AuthenticateRequestTests {
         #expect(sent.last == "Bearer T2")
     }
 
-    @Test func `what a new token does not help is the answer, after two tries`() async throws {
+    @Test func `a 401 that a new token does not help is the answer, after two tries`() async throws {
         let (heimdallr, asked) = try heimdallr()
         var sent = 0
         func call(_ refused: Bool, _ challenge: String) async throws -> Int {
@@ -125,7 +127,7 @@ struct AuthenticateRequestTests {
         #expect(heimdallr.currentToken()?.value == Secret("T1"))
     }
 
-    @Test func `a request of swift-http-types`() async throws {
+    @Test func `a request of swift-http-types gets its token, and a new one after a 401`() async throws {
         let (heimdallr, _) = try heimdallr()
         var request = HTTPRequest(method: .get, scheme: "https", authority: "api.example.com", path: "/v1?x=1")
         request.headerFields[.authorization] = "Basic old"
@@ -145,7 +147,7 @@ struct AuthenticateRequestTests {
         #expect(request.path == "/v1?x=1&access_token=T1")
     }
 
-    @Test func `a URLRequest`() async throws {
+    @Test func `a URLRequest gets its token, and a new one after a 401`() async throws {
         let (heimdallr, _) = try heimdallr()
         let url = try #require(URL(string: "https://api.example.com/v1?x=1"))
         var request = URLRequest(url: url)

@@ -5,7 +5,7 @@ import Testing
     private let token = AccessToken(
         value: Secret("a+b/c="), issuedAt: .now, expiresAt: .now + .seconds(60))
 
-    @Test("[61] in the Authorization header by default, in place of what was there")
+    @Test("[61] a token goes into the Authorization header by default, in place of what was there")
     func authorizationHeader() {
         var request = HeimdallrHTTPRequest(
             url: "https://api.example.com/?a=b",
@@ -23,7 +23,7 @@ import Testing
         #expect(request.url == "https://api.example.com/?a=b")
     }
 
-    @Test("in another header, with another scheme or none")
+    @Test("a token may go into another header, with another scheme or none")
     func otherHeader() {
         #expect(
             ResourceRequestAuthenticatorHTTPHeader(name: "X-Token", scheme: nil).credential(for: token)
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(
-        "in the query, escaped, in place of what was there; the rest stays byte for byte",
+        "a token in the query is escaped and replaces what was there; the rest stays byte for byte",
         arguments: [
             ("https://a/b", "https://a/b?access_token=a%2Bb%2Fc%3D"),
             ("https://a/b?", "https://a/b?access_token=a%2Bb%2Fc%3D"),

@@ -86,7 +86,7 @@ import Testing
         client.shutdown()
     }
 
-    @Test("what was forgotten stays forgotten in the next run")
+    @Test("forgotten tokens stay forgotten in the next run")
     func cleared() async throws {
         let folder = try FileStoreFolder()
         let endpoint = try Self.rotating()
@@ -204,7 +204,7 @@ import Testing
     }
 
     @Test(
-        "what could not be saved gets a last chance at the end",
+        "a record that could not be saved gets a last chance at the end",
         .enabled(SmallDisk.unavailable, SmallDisk.isAvailable))
     func lastChance() async throws {
         try await SmallDisk.use { folder in

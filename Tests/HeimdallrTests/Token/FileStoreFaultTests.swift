@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test("what is no directory or no file is refused, and nothing hangs")
+    @Test("a path that is no directory or no file is refused, and nothing hangs")
     func kinds() async throws {
         let folder = try FileStoreFolder()
         try folder.parent.write("x", to: "state")

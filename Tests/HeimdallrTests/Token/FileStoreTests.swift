@@ -16,7 +16,7 @@ import Testing
         refreshTokenLife: TokenRecord.RefreshTokenLife(issuedAt: -1, expiresAt: .max), dpopKey: Secret("key"),
         keyThumbprint: "thumb")
 
-    @Test("what was saved comes back, in another process too")
+    @Test("a record that was saved comes back, in another process too")
     func roundTrip() async throws {
         let folder = try FileStoreFolder()
         let clock = HeldClock()
@@ -63,7 +63,7 @@ import Testing
         for name in names { #expect(try mode("\(folder.directory)/\(name)") == 0o600) }
     }
 
-    @Test("nothing of a record can be read in its file")
+    @Test("a record's file shows nothing of its contents")
     func sealed() async throws {
         let folder = try FileStoreFolder()
         try await folder.store().save(Self.full, client: "billing")
@@ -85,7 +85,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: folder.path(file)))
     }
 
-    @Test("a name that makes no file name is refused")
+    @Test("a client's name that makes no file name is refused")
     func longNames() async throws {
         let folder = try FileStoreFolder()
         for name in ["", String(repeating: "n", count: 241), String(repeating: "\u{e9}", count: 41)] {
@@ -129,7 +129,7 @@ import Testing
         #expect(try await store.load(client: "billing")?.revision == 9)
     }
 
-    @Test("what a lease keeps out says which lock")
+    @Test("the error of a busy lease names the lock")
     func leases() async throws {
         let folder = try FileStoreFolder()
         let (one, other) = (folder.store(), folder.store(lockPatience: .milliseconds(50)))

@@ -23,7 +23,7 @@ import Testing
         return now.duration(to: token.expiresAt).components.seconds
     }
 
-    @Test("time that has passed is taken off, and a second for rounding")
+    @Test("passed time is taken off a record's lifetime, and a second for rounding")
     func passing() async throws {
         #expect(try await seconds { _ in } == 3599)
         #expect(try await seconds { $0.pass(1000) } == 2599)
@@ -89,7 +89,7 @@ import Testing
         #expect(loaded.expiresAt - clock.wall == 3600 - 1801)
     }
 
-    @Test("absurd times are no trap and no eternal token")
+    @Test("absurd times in a record file are no trap and make no eternal token")
     func absurd() async throws {
         for (issued, expires) in [
             (Int64.min, Int64.max), (.max, .min), (.min, .min), (0, .max), (.min, HeldClock.begin + 1), (.max, .max),

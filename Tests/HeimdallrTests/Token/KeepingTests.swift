@@ -5,7 +5,7 @@ import Testing
 
 /// A token that is kept, over real sockets; only time is moved by hand.
 @Suite struct `A kept token` {
-    @Test("start fetches before anybody asks")
+    @Test("a client that is started fetches a token before any caller")
     func warmStart() async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
         let client = try makeClient(endpoint)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("status says what is, in words and without secrets")
+    @Test("the status says how a client is, in words and without secrets")
     func status() async throws {
         let endpoint = try TokenEndpoint([
             .token("secret-T1", refreshToken: "secret-R1"),

@@ -17,7 +17,7 @@ import Testing
         ).description
     }
 
-    @Test func `another server, client_id or account has another record; other settings keep it`() {
+    @Test func `another server, client_id or account gets another record; other settings keep it`() {
         func password(_ user: String) -> PasswordGrant { PasswordGrant(username: user, password: Secret("x")) }
         let names = [
             name(), name("https://b.example/token"), name(id: "two"), name(grant: password("ada")),

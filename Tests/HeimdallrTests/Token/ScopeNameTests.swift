@@ -14,7 +14,7 @@ struct ScopeNameTests {
         (["\(graph)Mail.Read"], ["Mail.Read", "openid"]), (["\(graph).default"], ["\(graph)Mail.Read"]),
         (["api://1234/.default"], ["api://1234/access"]), (["a,b"], ["a", "b"]),
     ])
-    func `are not missing`(wanted: [String], granted: [String]) {
+    func `scopes under a server's own names do not count as missing`(wanted: [String], granted: [String]) {
         #expect(GrantedScope.missing(from: granted, wanted: wanted) == [])
     }
 
@@ -25,7 +25,9 @@ struct ScopeNameTests {
         (["Mail.Read", "Mail.Send"], ["\(graph)Mail.Read"], ["Mail.Send"]),
         (["email"], ["\(google)gmail.email.readonly"], ["email"]), (["\(graph).default"], [], ["\(graph).default"]),
     ])
-    func `are missing if the person has not granted them`(wanted: [String], granted: [String], missing: [String]) {
+    func `scopes that the person has not granted count as missing`(
+        wanted: [String], granted: [String], missing: [String]
+    ) {
         #expect(GrantedScope.missing(from: granted, wanted: wanted) == missing)
     }
 }

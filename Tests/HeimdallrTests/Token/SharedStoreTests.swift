@@ -126,7 +126,7 @@ import Testing
         #expect(endpoint.requests.count == 2)
     }
 
-    @Test("who logs out at one process is logged out at the others")
+    @Test("a client that logs out at one process is logged out at the others")
     func logout() async throws {
         let endpoint = try TokenEndpoint([.status(500)])
         let store = SharedMemoryStore()

@@ -31,7 +31,7 @@ import Testing
         try await folders[0].store().prepare()
     }
 
-    @Test func `what is known of spent refresh tokens moves, too, and adds up`() async throws {
+    @Test func `known spent refresh tokens move to the other store, too, and add up`() async throws {
         var (record, other) = (FileStoreFolder.record(5), FileStoreFolder.record(1))
         record.spentSeeds.note(Secret("S1"))
         (record.accessToken, record.refreshToken) = (nil, nil)

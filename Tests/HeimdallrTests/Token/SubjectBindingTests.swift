@@ -72,7 +72,7 @@ import WireText
     }
 
     @Test(arguments: changes)
-    func `goes at once when its person goes, with the former token, the refresh token and the record`(
+    func `a bound token goes at once when its person goes, with former token, refresh token and record`(
         how: String
     ) async throws {
         let provider = try await provider("alice")
@@ -98,7 +98,7 @@ import WireText
         }
     }
 
-    @Test func `is not used by a later process that knows of another sign-in`() async throws {
+    @Test func `a bound token is not used by a later process that knows of another sign-in`() async throws {
         let alice = try await provider("alice")
         let client = try client(of: alice)
         #expect(try await client.accessToken().value == Secret("alice-token"))
@@ -109,7 +109,7 @@ import WireText
         #expect(try await next.accessToken().value == Secret("bob-token"))
     }
 
-    @Test func `is not used if its person goes while it is made`() async throws {
+    @Test func `a bound token is not used if its person goes while it is made`() async throws {
         let (asked, gate) = (Gate(), Gate())
         let slow = try TokenEndpoint { request, number in
             if number == 0 {
@@ -129,7 +129,7 @@ import WireText
         #expect(try await token.value.value == Secret("T1"))
     }
 
-    @Test func `stays through refreshes and restarts, as long as its person stays`() async throws {
+    @Test func `a bound token stays through refreshes and restarts, as long as its person stays`() async throws {
         let provider = try await provider("alice")
         let first = try client(of: provider)
         _ = try await first.accessToken()
