@@ -76,7 +76,7 @@ let package = Package(
                 "CurlTransport",
                 "Configuration", "Reports", "SigV4", "TLSServer", "WireText",
             ],
-            swiftSettings: strict),
+            resources: [.embedInCode("Answers/Problems.tsv")], swiftSettings: strict),
         .target(
             name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"],
             swiftSettings: strict),

@@ -159,7 +159,7 @@ struct RouteExplainer {
         policy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
         switch policy.judge(address) {
         case .allowed: return
-        case .denied: throw Problem(TransportError(.addressDenied, message: ""))
+        case .denied: throw Problem(.addressDenied)
         case .own: throw Problem.loop
         }
     }
@@ -179,6 +179,8 @@ struct RouteExplainer {
 
     /// Returns the problem of a malformed request, with its detail as the only text.
     private static func malformed(_ error: MessageError) -> Problem {
-        Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
+        var problem = Problem(error)
+        problem.detail = error.detail
+        return problem
     }
 }

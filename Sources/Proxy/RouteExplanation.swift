@@ -13,7 +13,7 @@ extension RouteExplanation {
 
     /// - Parameter detail: replaces the problem's detail.
     init(_ problem: Problem, detail: String? = nil) {
-        self = .refused(status: problem.status, word: problem.word.rawValue, detail: detail ?? problem.detail)
+        self = .refused(status: problem.status, word: problem.row.word, detail: detail ?? problem.detail)
     }
 }
 
@@ -48,6 +48,6 @@ extension TokenRefusal {
     /// Creates the refusal of a request when `client` has no token because of `error`.
     public init(_ error: HeimdallrError, client: String, signIn: SignInHint) {
         let problem = Problem(error, client: client) { _ in signIn }
-        self.init(status: problem.status, title: problem.title, loginURL: problem.loginURL)
+        self.init(status: problem.status, title: problem.row.title, loginURL: problem.loginURL)
     }
 }

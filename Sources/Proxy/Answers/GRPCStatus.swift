@@ -57,29 +57,3 @@ extension GRPCStatus {
         self.init(trailer.value.span)
     }
 }
-
-// MARK: Status of the proxy's own answers
-
-extension ProblemWord {
-    /// The status for gRPC callers. `unavailable` tells a client library that the same call may succeed later.
-    var grpcStatus: GRPCStatus {
-        switch self {
-        case .malformedRequest, .bodyCut, .schemeNotSupported, .hostMissing, .ambiguousPath, .wholeServer, .noQuery,
-            .signedChunks, .bytesBeforeUpgrade, .expectationFailed, .loop, .circle, .internal, .malformedResponse,
-            .unaskedUpgrade:
-            .internal
-        case .slowRequest, .responseTimeout: .deadlineExceeded
-        case .bodyTooLarge, .bodyNotSignable, .tooManyCallers, .connectionLimit: .resourceExhausted
-        case .connectRefused, .tunnelNotListed, .otherAuthority, .noUpstream, .notCovered, .notForCaller, .foreignHost,
-            .webPage, .ownCredential, .methodOverride, .pathOverride, .destinationNotCovered, .addressDenied,
-            .signsInItself:
-            .permissionDenied
-        case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
-            .unauthenticated
-        case .noCredential, .stopping, .noToken, .dns, .dnsTimeout, .connectionRefused, .unreachable,
-            .connectionTimeout, .tls, .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut,
-            .machineShortage:
-            .unavailable
-        }
-    }
-}

@@ -15,13 +15,22 @@ extension Problem {
 
     private func appendCommonFields(to output: inout ByteBuffer) {
         output.append("Proxy-Status: heimdallr-proxy; error=")
-        output.append(Array(error.utf8))
+        output.append(Array(row.error.utf8))
         output.append("\r\nCache-Control: no-store\r\n")
         if let challenge { output.append(line: "WWW-Authenticate: ", Array(challenge.utf8)) }
         if let retryAfter {
             output.append("Retry-After: ")
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
             output.append("\r\n")
+        }
+    }
+
+    /// Value of WWW-Authenticate (RFC 6750, section 3).
+    private var challenge: String? {
+        switch condition {
+        case .callerTokenNeeded: "Bearer"
+        case .callerTokenRefused: "Bearer error=\"invalid_token\""
+        default: nil
         }
     }
 
@@ -33,7 +42,7 @@ extension Problem {
     /// Appends the fields of the answer to a gRPC call. Without a body, they also serve as trailers ("Trailers-Only").
     func appendCallFields(to output: inout ByteBuffer) {
         output.append("Content-Type: application/grpc\r\ngrpc-status: ")
-        output.append(decimal: UInt64(word.grpcStatus.code))
+        output.append(decimal: UInt64(row.grpcStatus.code))
         output.append("\r\ngrpc-message: ")
         output.append(Array(PercentEncoding.grpcMessage.encode(message).utf8))
         output.append("\r\n")
@@ -42,7 +51,7 @@ extension Problem {
 
     /// Title and detail, followed by the sign-in URL if there is one.
     var message: String {
-        let text = "\(title). \(detail)"
+        let text = "\(row.title). \(detail)"
         guard let loginURL, !text.contains(loginURL) else { return text }
         return "\(text) \(loginURL)"
     }
@@ -50,8 +59,8 @@ extension Problem {
     /// Returns the body: `application/problem+json` (RFC 9457, section 3).
     func document(client: String?, upstream: String?, requestID: [UInt8]? = nil) -> [UInt8] {
         var members: [JSON.Member] = [
-            .init("type", .string(word.type)),
-            .init("title", .string(title)), .init("status", .number(status)),
+            .init("type", .string(row.type)),
+            .init("title", .string(row.title)), .init("status", .number(status)),
             .init("detail", .string(detail)),
         ]
         if let client { members.append(.init("client", .string(client))) }

@@ -158,11 +158,11 @@ extension Exchange {
             return .pass(answer)
         case .answered, .switched:
             guard let error = end.error else { return .finish }
-            return .cut(because: Problem(error).error, code: end.code)
+            return .cut(because: Problem(error).row.error, code: end.code)
         case .deciding, .delayed, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled:
             break
         }
-        guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
+        guard let error = end.error else { return .fail(Problem(.responseCut)) }
         if error.kind == .http2Missing { return .sendAgain(newConnection: false) }
         if error.kind == .withheld, canSendAgain, attempts.renewals < Attempts.maxRenewals {
             attempts.renewals += 1

@@ -245,7 +245,7 @@ struct Exchange {
         return isCollecting ? .collectBody : .resumeUpload
     }
 
-    func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.error) : .fail(problem) }
+    func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.row.error) : .fail(problem) }
 
     /// Notes a problem during a call from the upstream's stream. The stream then ends, and `ended` returns the action.
     mutating func stop(_ problem: Problem) { outcome = failed(problem) }

@@ -97,7 +97,7 @@ extension Forwarder {
         let target = context.sender.inside.map { Array("\($0.authority)".utf8) }
         shard.observer.connectEnded(
             target ?? stream.request.with { Array($1[$0.target].text.utf8) }, problem.detail)
-        if isRedirected || problem == .connectRefused, stream.write(Self.accessDenied.span, .all) == nil {
+        if isRedirected || problem.condition == .connectRefused, stream.write(Self.accessDenied.span, .all) == nil {
             return leave()
         }
         settle(stream.progress)

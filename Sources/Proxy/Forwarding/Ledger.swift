@@ -36,8 +36,8 @@ struct Ledger {
     /// - Parameter isGRPC: whether the request is a gRPC call, whose HTTP status is always 200.
     mutating func note(_ problem: Problem, isGRPC: Bool = false) {
         status = isGRPC ? Problem.statusOfCalls : problem.status
-        refusal = problem.word.rawValue
+        refusal = problem.row.word
         cause = problem.cause ?? cause
-        error = problem.error
+        error = problem.row.error
     }
 }

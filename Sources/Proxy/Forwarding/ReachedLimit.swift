@@ -72,13 +72,12 @@ public struct ReachedLimit: Sendable, Hashable {
 
     /// The limit that a problem is about, unless it is a deadline's.
     init?(_ problem: Problem) {
-        switch problem {
+        switch problem.condition {
         case .slowHead: self = .headerTimeout
         case .bodyTooLarge: self = .bodyTooLarge
         case .bodyNotSignable: self = .bodyNotSignable
-        default:
-            guard problem.word == .noToken, problem.isLate else { return nil }
-            self = .tokenWait
+        case .lateToken: self = .tokenWait
+        default: return nil
         }
     }
 }

@@ -34,7 +34,7 @@ struct ExchangeTests {
         switch action {
         case .awaitToken: "awaitToken"
         case .pass(let answer): "pass \(String(decoding: answer.body, as: UTF8.self))"
-        case .fail(let problem): "fail \(problem.word)"
+        case .fail(let problem): "fail \(problem.condition)"
         default: "\(action)"
         }
     }

@@ -142,7 +142,7 @@ enum AnswerPhase {
         context.ledger.note(problem, isGRPC: isGRPC)
         let rules = context.admitted.rules
         if isGRPC {
-            context.exchange.callStatus = problem.word.grpcStatus
+            context.exchange.callStatus = problem.row.grpcStatus
             return writeOwn(
                 Problem.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context, problem.appendCallFields)
         }

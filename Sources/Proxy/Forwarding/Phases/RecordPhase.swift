@@ -159,7 +159,7 @@ enum RecordPhase {
             UpstreamFailure(
                 upstream: admitted.rules?.name ?? TrafficGroup.tunnels.rawValue,
                 client: admitted.rules?.settings.client, url: url(context), requestID: requestID(&context),
-                error: error, reason: problem.title, advice: problem.detail))
+                error: error, reason: problem.row.title, advice: problem.detail))
     }
 
     /// Reports a limit that ends an exchange. The access log gets its key, too.
