@@ -67,7 +67,8 @@ struct ListenerRuleTests {
         ),
         ("{}", "callers: {uids: [0]}", "`uids` are known on Unix sockets only: add one, such as unix:/run/"),
     ])
-    func `what can't be is an error that says what to do`(proxy: String, upstream: String, message: String) async throws
+    func `a listener that can't be is an error that says what to do`(proxy: String, upstream: String, message: String)
+        async throws
     {
         let port = "\(try freePort())"
         let folder = try TemporaryDirectory()
@@ -77,5 +78,17 @@ struct ListenerRuleTests {
         let run = try await RunningProxy.run(["serve", "--config", file])
         #expect(run.ending == .exited(78), "\(run.transcript)")
         #expect(run.errors.contains(message.replacing("PORT", with: port)), "\(run.errors)")
+    }
+
+    @Test func `an upstream that leads back to the proxy is refused at start`() async throws {
+        let port = try freePort()
+        for host in ["127.0.0.1", "localhost"] {
+            await #expect(throws: TestFailure.self) {
+                _ = try await RunningProxy(
+                    ProxyConfiguration(
+                        listen: port, tokenEndpoint: "http://127.0.0.1:1/",
+                        upstreams: ProxyConfiguration.upstream(url: "http://\(host):\(port)")))
+            }
+        }
     }
 }

@@ -32,6 +32,7 @@ struct ListenerTests {
 
     @Test(arguments: [
         "evil.example", "evil.example:PORT", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "api.test",
+        "api.test.evil.example",
         "[::2]", "0.0.0.0:PORT", "128.0.0.1",
     ])
     func `an upstream's own listener refuses a foreign Host, so that rebinding a name gains nothing`(host: String)

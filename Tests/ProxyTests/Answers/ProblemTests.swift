@@ -44,6 +44,7 @@ struct ProblemTests {
         let client = try await proxy.connect(sending: message())
         if !first.isEmpty { #expect(try await client.response().status / 100 == 1) }
         try expectProblem(try await client.response(), "response-timeout")
+        try await eventually("the transfer is cancelled") { proxy.origin.connections.allSatisfy(\.isEndedByPeer) }
         // The request is over, so the connection may go on.
         try await client.send(message("GET", "http://nobody.test/"))
         #expect(try await client.response().status == 403)
