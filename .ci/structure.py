@@ -50,6 +50,16 @@ IMPORT = re.compile(
 # Plain values that mirror a page of the configuration, an answer or a line of a log: a list of fields, no behaviour.
 MANY_VALUES = re.compile(r"Settings\.swift$|/(HeimdallrConfiguration|HeimdallrStatus|RequestRecord)\.swift$")
 
+# A test: its display name, else the name of its function, in backticks or plain.
+TEST = re.compile(
+    r'^ *@Test\b(?:\s*\(\s*"((?:[^"\\]|\\.)*)")?(?:(?!\n *@Test\b).)*?\bfunc\s+(?:`([^`]+)`|(\w+))', re.DOTALL | re.MULTILINE
+)
+# Words with which a name goes on from something that a log does not show.
+NO_BEGINNING = set(
+    "and but nor or also so yet it its they their them these those is are was were has have does gets goes takes makes says"
+    .split()
+)
+
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 60
 MAX_STORED_PROPERTIES = 15
@@ -62,6 +72,7 @@ STORED = re.compile(rf"^ *{MODIFIERS}(?:var|let)\s+(.*)$")
 COMPUTED = re.compile(r"^[^={]*\{(?!\s*(?:did|will)Set\b)")
 
 findings = []
+test_names = {}
 
 
 def find(path, line, what):
@@ -149,6 +160,18 @@ def check_tests(path):
     for match in IMPORT.finditer(code_of(text)):
         if match.group(1) == "XCTest":
             find(relative, text.count("\n", 0, match.start()) + 1, "XCTest: the tests are Swift Testing")
+    for match in TEST.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        name = match.group(1) or match.group(2)
+        if not name:
+            find(relative, line, f"{match.group(3)}: a test's name is a sentence that says what holds, and when")
+            continue
+        words = re.sub(r"^(\[\d+\] ?|\d+: )+", "", name).split()
+        if len(words) < 3 or words[0].lower() in NO_BEGINNING:
+            find(relative, line, f"`{name}` says nothing in a log, which has no suite: name what it is about")
+        if name in test_names:
+            find(relative, line, f"`{name}` is the name of the test at {test_names[name]}, too")
+        test_names[name] = f"{relative}:{line}"
 
 
 def check_manifest():

@@ -12,7 +12,7 @@ struct EnclosureLinkTests {
         return (ends[0], ends[1])
     }
 
-    @Test func `words and descriptors arrive as they were sent`() throws {
+    @Test func `words and descriptors cross a link as they were sent`() throws {
         let (one, other) = try pair()
         let left = EnclosureLink(one)
         let right = EnclosureLink(other)
@@ -35,7 +35,7 @@ struct EnclosureLinkTests {
         arguments: [
             [], [1, 0, 0], [0xFF, 0xFF, 0xFF, 0xFF], [0, 0, 0, 1], [2, 0, 0, 0, 65], [2, 0, 0, 0, 65, 66],
         ] as [[UInt8]])
-    func `anything else is the end`(bytes: [UInt8]) throws {
+    func `bytes that are no message end the link`(bytes: [UInt8]) throws {
         let (one, other) = try pair()
         _ = unsafe write(one, bytes, bytes.count)
         close(one)

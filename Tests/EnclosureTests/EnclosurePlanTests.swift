@@ -21,7 +21,7 @@ struct EnclosurePlanTests {
         #expect(EnclosurePlan(["tcp", "0.0.0.0", "80000"]) == nil)
     }
 
-    @Test func `hidden paths survive the way, too, and two lists become one`() throws {
+    @Test func `hidden paths survive the way to the process inside, and two lists become one`() throws {
         var mounts = EnclosureMounts()
         mounts.hiddenFiles = ["/a", "/b"]
         mounts.shown = ["/c/d"]
@@ -88,7 +88,7 @@ struct EnclosurePlanTests {
         }
     }
 
-    @Test func `no way around the filter is left, and other calls pass`() throws {
+    @Test func `no known way around the filter of system calls is left, and other calls pass`() throws {
         #expect(try judge(425) == UInt32(ENOSYS))
         #expect(try judge(425, architecture: foreign) == UInt32(ENOSYS))
         for command in [0x5412, 0x541C] as [UInt64] {

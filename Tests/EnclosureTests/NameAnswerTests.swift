@@ -56,7 +56,7 @@ struct NameAnswerTests {
         #expect(try Array(answer(query("n\(EnclosedNames.most - 1).test")).suffix(4)) == [198, 19, 0, 0])
     }
 
-    @Test func `what is no query of one good name gets a refusal or nothing, and makes no entry`() throws {
+    @Test func `a packet that is no query of one good name gets a refusal or nothing, and makes no entry`() throws {
         #expect(NameAnswer.bytes(to: [], from: names) == nil)
         #expect(NameAnswer.bytes(to: Array(query("api.test")[..<11]), from: names) == nil)
         var isAnswer = query("api.test")
@@ -76,7 +76,7 @@ struct NameAnswerTests {
         #expect(names.name(ofNumber: 0xC612_0001) == nil)
     }
 
-    @Test func `no bytes are fatal`() {
+    @Test func `no bytes of a name query are fatal`() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
             var query = query("api.test")

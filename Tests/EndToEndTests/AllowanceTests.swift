@@ -56,7 +56,7 @@ struct AllowanceTests {
         return client
     }
 
-    @Test(arguments: attacks) func `what they hold together is a fraction of what each stream may`(
+    @Test(arguments: attacks) func `fifty connections together hold a fraction of what each stream may`(
         attack: Attack
     ) async throws {
         let (proxy, origins) = try await Self.proxy()

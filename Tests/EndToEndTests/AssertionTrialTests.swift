@@ -34,7 +34,7 @@ struct AssertionTrialTests {
     }
 
     @Test(
-        "for a client with the old form as well as the new one, and asks a server that takes the client only once",
+        "doctor finds the form of assertion for either form, and asks a server that takes a client once only",
         arguments: [
             ("issuer", "client-authentication+jwt", ""), ("issuer", "JWT", ""),
             (
@@ -68,7 +68,7 @@ struct AssertionTrialTests {
         #expect(!(refused.transcript + good.transcript).contains("SEKRET"))
     }
 
-    @Test("without an issuer both types are tried; a server that takes none is told as before")
+    @Test("without an issuer doctor tries both types; a server that takes none is told as before")
     func none() async throws {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401)])
         let folder = try TemporaryDirectory()

@@ -36,7 +36,7 @@ struct AuditTests {
         ("Proxy-Authorization", "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }
 
-    @Test func `a line for each that got one or was denied one, with nothing that was sent`() async throws {
+    @Test func `each credential that was given or denied is a line, with nothing that was sent`() async throws {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
             to: origin, proxy: "users: {'\(Self.alice)': {file: FOLDER/password}}", upstream: "methods: [GET]",
@@ -100,7 +100,9 @@ struct AuditTests {
         ).text
     }
 
-    @Test func `a local program is known by its uid, and a token that does not come is a denial`() async throws {
+    @Test func `a local program is known in the audit by its uid, and a token that does not come is a denial`()
+        async throws
+    {
         let origin = try RecordingOrigin { try $0.respond($0.head.target == "/refused" ? 401 : 200) }
         let endpoint = try TokenEndpoint { _, number in number == 0 ? .token("T1", expiresIn: "1") : .status(503) }
         let proxy = try await RunningProxy(
@@ -128,7 +130,8 @@ struct AuditTests {
         #expect(all.map { $0["reason"] as? String } == [nil, "no-token"])
     }
 
-    @Test func `it goes on in a new file after SIGHUP, and changes with the configuration`() async throws {
+    @Test func `the audit stream goes on in a new file after SIGHUP, and changes with the configuration`() async throws
+    {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(to: origin, admin: "", more: "audit: {file: FOLDER/audit.jsonl}")
         let kept = try await RawClient.connect(port: proxy.port)
@@ -178,7 +181,7 @@ struct AuditTests {
         }
     }
 
-    @Test func `a full disk holds no request, and what is missing is said where there is room`() async throws {
+    @Test func `a full disk holds no request, and lost audit lines are told where there is room`() async throws {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
             to: origin, admin: "", more: "audit: {file: FOLDER/audit.jsonl}", under: ["prlimit", "--fsize=2000"])
@@ -200,7 +203,7 @@ struct AuditTests {
         #expect(try await metrics(proxy).contains("heimdallr_audit_lines_total{result=\"dropped\"} \(missing)"))
     }
 
-    @Test func `a file that can't be had is an error at start`() async throws {
+    @Test func `an audit file that can't be had is an error at start`() async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write(
             "proxy: {listen: 127.0.0.1:0}\naudit: {file: /nowhere/audit}\nupstreams: [{host: a.test}]",

@@ -94,7 +94,7 @@ struct CallerExchangeTests {
         for caller in ["alice", "plain-bob"] { #expect(!proxy.log.contains(caller)) }
     }
 
-    @Test func `a request without one Bearer token of its own is told so`() async throws {
+    @Test func `a request without exactly one Bearer token of its own is told so`() async throws {
         let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         let wrong: [[(String, String)]] = [
@@ -113,7 +113,7 @@ struct CallerExchangeTests {
         #expect(try server.asked().isEmpty)
     }
 
-    @Test func `who is refused is told so, is not asked for again, and hits nobody else`() async throws {
+    @Test func `a caller that is refused is told so, is not asked for again, and hits nobody else`() async throws {
         let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         #expect(try Report(try await get(proxy, as: "alice")).who == "alice")
@@ -133,7 +133,7 @@ struct CallerExchangeTests {
         #expect(!proxy.log.contains("mallory"))
     }
 
-    @Test func `each token has its own end, and none outlives the caller's`() async throws {
+    @Test func `each exchanged token has its own end, and none outlives the caller's`() async throws {
         let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         let ending = token(of: "alice", endsIn: 4)

@@ -39,7 +39,7 @@ struct CheckTests {
             try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any], "\(run.transcript)")
     }
 
-    @Test func `--json says the same to programs, problems too`() async throws {
+    @Test func `check --json says the same to programs, problems too`() async throws {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
         let text = """
             clients:
@@ -67,7 +67,7 @@ struct CheckTests {
         #expect(problem["line"] as? Int == 1 && (problem["message"] as? String)?.contains("no_such_key") == true)
     }
 
-    @Test func `--try is wrong usage: doctor asks the servers`() async throws {
+    @Test func `check --try is wrong usage: doctor asks the servers`() async throws {
         let run = try await check("upstreams: [{host: a.test}]", "--try")
         #expect(run.ending == .exited(2), "\(run.transcript)")
         let verb = try await RunningProxy.run(["try"])

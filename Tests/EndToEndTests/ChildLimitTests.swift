@@ -6,7 +6,7 @@ import Testing
 struct ChildLimitTests {
     private static let wrapper = ["prlimit", "--nofile=200:4000"]
 
-    @Test func `a command that prints a secret`() async throws {
+    @Test func `a secret's command gets the limits that the proxy was started with`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let proxy = try await RunningProxy(
@@ -24,7 +24,7 @@ struct ChildLimitTests {
         #expect(limits.contains(/Max open files +4000 +4000/), "\(limits)")
     }
 
-    @Test func `a hook's command`() async throws {
+    @Test func `a hook's command gets the limits that the proxy was started with`() async throws {
         let folder = try TemporaryDirectory()
         let proxy = try await RunningProxy(
             to: "http://127.0.0.1:1",

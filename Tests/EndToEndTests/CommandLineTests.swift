@@ -145,7 +145,7 @@ struct CommandLineTests {
         #expect(!answer.contains("unauthorized"))
     }
 
-    @Test func `one upstream needs no file`() async throws {
+    @Test func `one upstream in the environment needs no file`() async throws {
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint.plain()
         let port = try freePort()

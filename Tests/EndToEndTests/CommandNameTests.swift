@@ -11,14 +11,14 @@ struct CommandNameTests {
         ("log-out", "logout"), ("wy", "why"), ("explain", "why"), ("execute", "exec"), ("env", "exec"),
         ("gen-key", "keygen"), ("STATUS", "status"), ("version", "--version"),
     ])
-    func `gets the one that was meant`(word: String, meant: String) async throws {
+    func `a command that does not exist gets the one that was meant`(word: String, meant: String) async throws {
         let run = try await RunningProxy.run([word])
         #expect(run.ending == .exited(2))
         #expect(run.errors.contains("there is no command \"\(word)\"; did you mean \"\(meant)\"?"), "\(run.errors)")
     }
 
     @Test(.enabled(if: getuid() == 0, "mounting wants root"), arguments: ["--version", "check", "health"])
-    func `is not made of one that there is: without /proc, where the arguments are read, it says so`(word: String)
+    func `without /proc, where the arguments are read, a mistyped command says so and runs no other`(word: String)
         async throws
     {
         let hidden = #"mount -t tmpfs tmpfs /proc && exec "$@""#
@@ -29,7 +29,7 @@ struct CommandNameTests {
     }
 
     @Test(arguments: [["help", "chek"], ["help", "nosuch"], ["help", "store", "nosuch"]])
-    func `has no help either`(words: [String]) async throws {
+    func `a command that does not exist has no help`(words: [String]) async throws {
         let run = try await RunningProxy.run(words)
         #expect(run.ending == .exited(2), "\(run.transcript)")
         #expect(run.output.isEmpty)
@@ -45,7 +45,7 @@ struct CommandNameTests {
     }
 
     @Test(arguments: [["help"], ["help", "status"], ["help", "store", "move"], ["help", "help"]])
-    func `that there is has its help`(words: [String]) async throws {
+    func `every command that exists has its help`(words: [String]) async throws {
         #expect(try await RunningProxy.run(words).ending == .exited(0))
     }
 
@@ -58,7 +58,7 @@ struct CommandNameTests {
         ["store", "nosuch"], ["store", "status", "--config", "/nowhere"], ["keygen", "--output", "/nowhere/key"],
         ["reload", "--socket", "/nowhere"], ["doctor", "--config", "/nowhere"], ["exec", "--config", "/nowhere", "a"],
     ])
-    func `and what fails begins with error: everywhere`(words: [String]) async throws {
+    func `every command's failure begins with error:`(words: [String]) async throws {
         let run = try await RunningProxy.run(words)
         #expect(run.ending != .exited(0))
         #expect(run.errors.hasPrefix("error: "), "\(run.transcript)")
@@ -66,7 +66,7 @@ struct CommandNameTests {
     }
 
     @Test(arguments: ["xyzzy", "q"])
-    func `or none, where none is near`(word: String) async throws {
+    func `a word that is near no command gets no guess`(word: String) async throws {
         let run = try await RunningProxy.run([word])
         #expect(run.ending == .exited(2))
         #expect(!run.errors.contains("did you mean"))

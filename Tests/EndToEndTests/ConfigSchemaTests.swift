@@ -8,7 +8,8 @@ struct ConfigSchemaTests {
         try await ChildProcess.run([try Repository.python("check-jsonschema")] + arguments)
     }
 
-    @Test func `a draft 2020-12 schema that takes the repository's configuration and marks a typo`() async throws {
+    @Test func `config schema prints a schema that takes the repository's configuration and marks a typo`() async throws
+    {
         let folder = try TemporaryDirectory()
         let run = try await RunningProxy.run(["config", "schema"])
         #expect(run.ending == .exited(0))
@@ -28,7 +29,7 @@ struct ConfigSchemaTests {
         #expect(bad.transcript.contains("cleint"), "\(bad.transcript)")
     }
 
-    @Test func `config alone says what there is`() async throws {
+    @Test func `config alone says what subcommands there are`() async throws {
         let run = try await RunningProxy.run(["config"])
         #expect((run.output + run.errors).contains("Print a JSON Schema"))
     }

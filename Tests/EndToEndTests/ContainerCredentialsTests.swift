@@ -19,7 +19,9 @@ struct ContainerCredentialsTests {
         """
     }
 
-    @Test func `they are fetched with the token of now, renewed before their end, and sign requests`() async throws {
+    @Test func `container credentials are fetched with the current token, renewed before their end, and sign requests`()
+        async throws
+    {
         let folder = try TemporaryDirectory()
         try folder.write("token-one\n", to: "token")
         let service = try RecordingOrigin { exchange in
@@ -51,7 +53,7 @@ struct ContainerCredentialsTests {
         #expect(!proxy.log.contains("Zk4711Zk") && !proxy.log.contains("session-"))
     }
 
-    @Test func `without them, a 503 that says so, and a line in the log`() async throws {
+    @Test func `without container credentials requests get a 503 that says so, and the log a line`() async throws {
         let service = try RecordingOrigin { try $0.respond(500) }
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(

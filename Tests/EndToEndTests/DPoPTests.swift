@@ -29,7 +29,7 @@ struct DPoPTests {
             configuration(server, client, store: store), files: files.merging(["secret": "s3cret"]) { mine, _ in mine })
     }
 
-    @Test("each request has a proof of its own, and the nonces of both servers are learned")
+    @Test("each request has its own proof, and the nonces of both servers are learned")
     func proofs() async throws {
         let server = try await AuthorizationServer(.dpop())
         let proxy = try await Self.proxy(server)
@@ -55,7 +55,7 @@ struct DPoPTests {
         #expect(try server.findings(at: "token").count == 2)
     }
 
-    @Test("what the program sends as a proof does not go on")
+    @Test("a proof that the program sends does not go on")
     func own() async throws {
         let server = try await AuthorizationServer(.dpop())
         let proxy = try await Self.proxy(server)
@@ -64,7 +64,7 @@ struct DPoPTests {
         #expect(try server.findings(at: "api").allSatisfy { $0.result != "refused" })
     }
 
-    @Test("the key lies in the record: after a restart the token serves, and is refreshed with the same key")
+    @Test("the key of dpop lies in the record: after a restart it serves and refreshes the token")
     func record() async throws {
         let server = try await AuthorizationServer(.dpop(life: 8, refresh: true))
         let folder = try TemporaryDirectory()
@@ -104,7 +104,7 @@ struct DPoPTests {
     }
 
     @Test(
-        "a key from a file, by its algorithm",
+        "a key of dpop from a file is used by its algorithm",
         arguments: [("p256", "ES256"), ("ed25519", "EdDSA"), ("rsa2048", "PS256")])
     func file(kind: String, algorithm: String) async throws {
         let server = try await AuthorizationServer(.dpop())

@@ -56,7 +56,7 @@ struct DoctorTests {
         #expect(!run.transcript.contains("SEKRET"), sourceLocation: sourceLocation)
     }
 
-    @Test func `all is well: one token, no secret, exit code 0; nothing of it needs a running proxy`() async throws {
+    @Test func `a good setup costs one token, shows no secret, ends with 0 and needs no running proxy`() async throws {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET", extra: "\"scope\":\"read\"")])
         let nginx = try await Nginx.secure()
         let client = "token_endpoint: \"\(endpoint.url)\", scope: [read]"
@@ -81,7 +81,7 @@ struct DoctorTests {
         #expect(endpoint.requests.filter { $0.method == "POST" }.count == 1, "no second token")
     }
 
-    @Test func `unknown host, refused port, silent host`() async throws {
+    @Test func `doctor names an unknown host, a refused port and a silent host`() async throws {
         let unknown = try await upstreamFault("url: \"https://does-not-exist.invalid\"")
         expect(unknown, fails: "name", ["unknown host: does-not-exist.invalid", "typing errors"])
         let refused = try await upstreamFault("url: \"https://127.0.0.1:\(try freePort())\"")
@@ -93,7 +93,7 @@ struct DoctorTests {
         #expect(begin.duration(to: .now) < .seconds(15))
     }
 
-    @Test func `one that takes connections and says nothing`() async throws {
+    @Test func `doctor names a server that takes connections and says nothing`() async throws {
         let endpoint = try TokenEndpoint([.silence])
         let slow = try await clientFault("token_endpoint: \"\(endpoint.url)\", timeout: 1s")
         expect(slow, fails: "token", ["no complete answer came in time"])
@@ -102,7 +102,9 @@ struct DoctorTests {
         expect(silent, fails: "TLS", ["accepts connections and then sends nothing"])
     }
 
-    @Test func `certificates: expired, self-signed, of an unknown authority, for another name`() async throws {
+    @Test func `doctor names certificates that are expired, self-signed, of an unknown authority, or for another name`()
+        async throws
+    {
         let authority = try await PrivateCA()
         let expired = try await Nginx(certificate: try await authority.server(days: -1))
         let old = try await upstreamFault(
@@ -122,7 +124,7 @@ struct DoctorTests {
         expect(name, fails: "TLS", ["for another name than localhost; it is for DNS:other.example", "server_name"])
     }
 
-    @Test func `plain http on a TLS port, and the other way round`() async throws {
+    @Test func `doctor names plain http on a TLS port, and the other way round`() async throws {
         let nginx = try await Nginx.secure()
         let plain = try await upstreamFault("url: \"http://127.0.0.1:\(nginx.httpsPort)\"")
         expect(plain, fails: "HTTP", ["the port speaks TLS, and the address says http://", "write https://"])
@@ -132,14 +134,14 @@ struct DoctorTests {
         expect(token, fails: "HTTP", ["the port speaks TLS, and the address says http://", "-     token"])
     }
 
-    @Test func `a server that wants a client certificate`() async throws {
+    @Test func `doctor names a server that wants a client certificate`() async throws {
         let nginx = try await Nginx.secure(asksClients: true)
         let run = try await upstreamFault(
             "url: \"https://localhost:\(nginx.httpsPort)\", tls: {ca_file: \(nginx.authority.certificateFile)}")
         #expect(run.output.contains("requests a client certificate"), "\(run.output)")
     }
 
-    @Test func `wrong secret, HTML instead of JSON, 404`() async throws {
+    @Test func `doctor names a wrong secret, HTML instead of JSON, and a 404`() async throws {
         let wrong = try TokenEndpoint([
             .error("invalid_client", status: 401, description: "no such \(Self.secret) \\u001b[31m")
         ])
@@ -155,7 +157,7 @@ struct DoctorTests {
         expect(nowhere, fails: "token", ["it answered 404", "check the address, \(lost.url)"])
     }
 
-    @Test func `fields of an answer that hold a secret are not shown`() async throws {
+    @Test func `doctor does not show fields of an answer that hold a secret`() async throws {
         for type in [Self.secret, "text/\(Self.secret)", "text/x; a=\(Self.secret)", "SECRET%2DSEKRET/x"] {
             let endpoint = try TokenEndpoint([.init(fields: [("Content-Type", type)], body: "<html>")])
             let run = try await clientFault("token_endpoint: \"\(endpoint.url)\"")
@@ -170,7 +172,7 @@ struct DoctorTests {
         #expect(!run.transcript.contains("SEKRET"))
     }
 
-    @Test func `a clock that is an hour off`() async throws {
+    @Test func `doctor names a clock that is an hour off`() async throws {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
         format.timeZone = TimeZone(identifier: "GMT")
@@ -189,7 +191,7 @@ struct DoctorTests {
         #expect(late.output.contains("WARN  clock"), "\(late.output)")
     }
 
-    @Test func `metadata: another issuer, what the server does not list, and a good one`() async throws {
+    @Test func `doctor compares the metadata: another issuer, unlisted settings, and a good one`() async throws {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET"), .error("unauthorized_client")])
         func server(_ issuer: String?, _ more: String = "") throws -> RecordingOrigin {
             try RecordingOrigin { exchange in
@@ -228,7 +230,7 @@ struct DoctorTests {
         }
     }
 
-    @Test func `a grant whose endpoint nobody names can't work`() async throws {
+    @Test func `doctor names a grant's endpoint that neither configuration nor metadata has`() async throws {
         let server = try server { "\"token_endpoint\": \"\($0)/token\"" }
         let device = try await clientFault("issuer: \"\(server.url)\", grant_type: device_code")
         expect(device, fails: "endpoint", ["device_authorization_endpoint is not known"])
@@ -236,7 +238,7 @@ struct DoctorTests {
         expect(browser, fails: "endpoint", ["authorization_endpoint is not known"])
     }
 
-    @Test func `a key whose endpoint has no address can't work`() async throws {
+    @Test func `doctor names a key whose endpoint has no address`() async throws {
         let pushed = "pushed_authorization_request_endpoint"
         let server = try server {
             "\"token_endpoint\": \"\($0)/token\", \"authorization_endpoint\": \"\($0)/authorize\""
@@ -260,7 +262,7 @@ struct DoctorTests {
         #expect(off.ending == .exited(0), "\(off.transcript)")
     }
 
-    @Test func `no warning for what works: a public client, 404 to HEAD at a token endpoint`() async throws {
+    @Test func `doctor does not warn of a public client or a token endpoint's 404 to HEAD`() async throws {
         let server = try server {
             "\"token_endpoint\": \"\($0)/token\", \"device_authorization_endpoint\": \"\($0)/device\", "
                 + "\"token_endpoint_auth_methods_supported\": [\"client_secret_basic\"]"
@@ -271,7 +273,7 @@ struct DoctorTests {
         #expect(server.requests.contains { $0.method == "HEAD" && $0.target == "/token" })
     }
 
-    @Test func `seven addresses of one fault are one line`() async throws {
+    @Test func `doctor tells seven addresses of one fault in one line`() async throws {
         let names = [
             "token_endpoint", "authorization_endpoint", "device_authorization_endpoint", "revocation_endpoint",
             "pushed_authorization_request_endpoint", "userinfo_endpoint", "jwks_uri",
@@ -283,7 +285,7 @@ struct DoctorTests {
         #expect(run.output.contains(names.joined(separator: ", ")), "\(run.output)")
     }
 
-    @Test func `what is wrong with TLS is said once, and whose ca_file it is`() async throws {
+    @Test func `doctor tells a TLS fault once, and whose ca_file mends it`() async throws {
         let nginx = try await Nginx(certificate: try await PrivateCA().server())
         let url = "https://localhost:\(nginx.httpsPort)"
         let issuer = try await clientFault("issuer: \"\(url)\"")
@@ -297,7 +299,7 @@ struct DoctorTests {
         expect(upstream, fails: "TLS", ["tls.ca_file of the upstream"])
     }
 
-    @Test func `one fault is told once, for a client and for upstreams`() async throws {
+    @Test func `doctor tells one fault once, for a client and for upstreams`() async throws {
         let closed = "http://127.0.0.1:\(try freePort())"
         for client in ["issuer: \"\(closed)\"", "token_endpoint: \"\(closed)/token\""] {
             let run = try await clientFault(client)
@@ -312,7 +314,7 @@ struct DoctorTests {
         expect(upstreams, fails: "TCP", ["Upstream api.test, a0.test, a1.test", "One thing is wrong."])
     }
 
-    @Test func `http to a TLS port is named wherever it stands`() async throws {
+    @Test func `doctor names http to a TLS port wherever it stands`() async throws {
         let nginx = try await Nginx.secure()
         let plain = "http://127.0.0.1:\(nginx.httpsPort)"
         for client in [
@@ -326,13 +328,13 @@ struct DoctorTests {
         expect(secure, fails: "TLS", ["the port speaks no TLS", "write the port that does"])
     }
 
-    @Test func `the status of an error that the server names is told`() async throws {
+    @Test func `doctor tells the status of an error that the server names`() async throws {
         let endpoint = try TokenEndpoint([.error("server_error", status: 500)])
         let run = try await clientFault("token_endpoint: \"\(endpoint.url)\"")
         expect(run, fails: "token", ["server_error", "(status 500)"])
     }
 
-    @Test func `django-oauth-toolkit, whose metadata names the endpoint`() async throws {
+    @Test func `doctor is content with django-oauth-toolkit, whose metadata names the endpoint`() async throws {
         let server = try await DjangoOAuthToolkit()
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let directory = try TemporaryDirectory()
@@ -348,7 +350,7 @@ struct DoctorTests {
         #expect(run.output.contains("ok    token        received: Bearer"), "\(run.output)")
     }
 
-    @Test func `what can be used once only is not used`() async throws {
+    @Test func `doctor does not use what can be used only once`() async throws {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
         let run = try await clientFault(
             "token_endpoint: \"\(endpoint.url)\", grant_type: refresh_token, refresh_token: REFRESH-SEKRET")
@@ -359,7 +361,7 @@ struct DoctorTests {
         #expect(!run.transcript.contains("SEKRET"))
     }
 
-    @Test func `an upstream whose name leads to one of the proxy's own listeners`() async throws {
+    @Test func `doctor finds an upstream whose name leads to one of the proxy's own listeners`() async throws {
         let port = try freePort()
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
         // A name that only the resolver knows to be this machine's: the configuration sees nothing wrong with it.
@@ -371,7 +373,7 @@ struct DoctorTests {
         expect(run, fails: "address", ["is one of this proxy's own listeners"])
     }
 
-    @Test func `a next proxy that does not answer, or refuses`() async throws {
+    @Test func `doctor names a next proxy that does not answer, or refuses`() async throws {
         let port = try freePort()
         let gone = try await upstreamFault("url: \"https://api.example\", proxy: \"http://u:SEKRET@127.0.0.1:\(port)\"")
         expect(gone, fails: "TCP", ["127.0.0.1:\(port) refuses connections"])
@@ -380,7 +382,7 @@ struct DoctorTests {
         expect(closed, fails: "next proxy", ["the next proxy does not connect to api.example:443"])
     }
 
-    @Test func `names: only those are looked at; unknown ones are wrong usage, a bad file is 78`() async throws {
+    @Test func `doctor looks only at given names; an unknown one is wrong usage, a bad file is 78`() async throws {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
         let client = "token_endpoint: \"\(endpoint.url)\""
         let one = try await doctor(client: client, upstream: "url: \"http://127.0.0.1:1\"", "c")

@@ -54,7 +54,7 @@ struct EnclosedProgramTests {
     // MARK: Programs
 
     @Test(arguments: InterceptedProgram.all.filter { !$0.name.hasPrefix("Java") && $0.name != "an older Node" })
-    func `a program without variables gets its token for https`(program: InterceptedProgram) async throws {
+    func `an enclosed program without variables gets its token for https`(program: InterceptedProgram) async throws {
         let origin = try await SecureOrigin(packages: ["apt", "pip"].contains(program.name))
         let file = try configuration(to: origin.url, upstream: "intercept: true\n" + origin.trust)
         let command = try program.command("https://api.test\(program.target)", directory)
@@ -68,7 +68,7 @@ struct EnclosedProgramTests {
     @Test(arguments: [
         ["curl", "-sS", "--fail"], ["wget", "-qO-", "--tries=1"], ["env", "-i", "/usr/bin/curl", "-sS"],
     ])
-    func `a program without any variable gets its token for http`(program: [String]) async throws {
+    func `an enclosed program without any variable gets its token for http`(program: [String]) async throws {
         let origin = try RecordingOrigin()
         let file = try configuration(to: origin.url)
         let run = try await run(exec(file) + Self.without + program + ["http://api.test/x"])
@@ -76,7 +76,7 @@ struct EnclosedProgramTests {
         #expect(origin.requests.map { $0.values("Authorization") } == [["Bearer \(TokenEndpoint.plainToken)"]])
     }
 
-    @Test func `another user's program gets its token, and is the same user inside`() async throws {
+    @Test func `another user's enclosed program gets its token, and is the same user inside`() async throws {
         let origin = try RecordingOrigin()
         // The user must reach the files.
         try set(0o755, directory.path)
@@ -91,7 +91,7 @@ struct EnclosedProgramTests {
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `hosts that no upstream names are refused with the reason`() async throws {
+    @Test func `an enclosed program is refused hosts that no upstream names, with the reason`() async throws {
         let origin = try RecordingOrigin()
         let file = try configuration(to: origin.url)
         let script = """
@@ -110,7 +110,7 @@ struct EnclosedProgramTests {
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `a name has one address for the whole run, and no name is looked up outside`() async throws {
+    @Test func `a name has one address for an enclosed run, and no name is looked up outside`() async throws {
         let file = try configuration(to: RecordingOrigin().url)
         let script = """
             getent ahostsv4 one.test | head -1; getent ahostsv4 two.test | head -1; getent ahostsv4 one.test | head -1
@@ -167,7 +167,7 @@ struct EnclosedProgramTests {
     // MARK: Escapes
 
     @Test(arguments: [true, false])
-    func `no way out is open`(asRoot: Bool) async throws {
+    func `an enclosed program finds no way out`(asRoot: Bool) async throws {
         let outside = try RecordingOrigin()
         try set(0o755, directory.path)
         let program = directory.path(of: "heimdallr-proxy")
@@ -222,7 +222,7 @@ struct EnclosedProgramTests {
         #expect(!FileManager.default.fileExists(atPath: directory.path(of: "started")))
     }
 
-    @Test func `the program's end is the command's, as with every program`() async throws {
+    @Test func `the exit code of an enclosed program is the command's`() async throws {
         let file = try configuration(to: RecordingOrigin().url)
         #expect(try await run(exec(file) + ["sh", "-c", "exit 3"]).ending == .exited(3))
         #expect(try await run(exec(file) + ["sh", "-c", "kill -9 $$"]).ending == .exited(137))

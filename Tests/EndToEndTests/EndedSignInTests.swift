@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 @Suite struct `A client whose refresh token is dead and whose access token an API refuses` {
-    @Test func `is told by status, why, readiness and doctor at once, with the server's words`() async throws {
+    @Test func `a dead refresh token is told by status, why, readiness and doctor at once, in the server's words`()
+        async throws
+    {
         let isRefused = Atomic(false)
         let origin = try RecordingOrigin { exchange in
             if isRefused.load(ordering: .relaxed) {

@@ -38,7 +38,7 @@ struct ExecTests {
     }
 
     /// gRPC's C core takes grpc_proxy, https_proxy or http_proxy, whichever comes first, and sends CONNECT there.
-    @Test func `gRPC goes by the proxy, as by http_proxy`() async throws {
+    @Test func `gRPC of a program goes by the proxy, as by http_proxy`() async throws {
         let server = try RawListener()
         let program = """
             import grpc, sys
@@ -67,12 +67,12 @@ struct ExecTests {
         }
     }
 
-    @Test func `what is wrong before the program begins keeps its own exit code`() async throws {
+    @Test func `an error before the program begins keeps its own exit code`() async throws {
         #expect(try await RunningProxy.run(["exec", "--config", file]).ending == .exited(2))
         #expect(try await RunningProxy.run(["exec", "--config", "/nowhere", "--", "true"]).ending == .exited(78))
     }
 
-    @Test func `its usage shows where the program stands, and what the exit codes mean`() async throws {
+    @Test func `exec's usage shows where the program stands, and what the exit codes mean`() async throws {
         let help = try await RunningProxy.run(["exec", "--help"])
         #expect(help.ending == .exited(0))
         #expect(help.output.contains("[--user <name>] -- <command>"), "\(help.output)")

@@ -19,7 +19,9 @@ struct ForgottenConnectionTests {
     }
 
     @Test(.disabled(if: PacketFilter.obstacle != nil, "\(PacketFilter.obstacle ?? "")"))
-    func `a GET goes out once more on a new one, in every version of HTTP, and a POST does not`() async throws {
+    func `a GET on a forgotten connection goes out once more in every version of HTTP, and a POST does not`()
+        async throws
+    {
         let folder = try TemporaryDirectory()
         let output = try await ChildProcess.output(
             of: [

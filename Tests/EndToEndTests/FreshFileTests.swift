@@ -52,7 +52,7 @@ struct FreshFileTests {
     }
 
     @Test(arguments: [false, true])
-    func `a client certificate, swapped as Kubernetes does it, and a broken one changes nothing`(http2: Bool)
+    func `a client certificate may be swapped as Kubernetes does it, and a broken one changes nothing`(http2: Bool)
         async throws
     {
         let authority = try await PrivateCA()
@@ -87,7 +87,7 @@ struct FreshFileTests {
         #expect(try await who() == "200 three", "\(proxy.log)")
     }
 
-    @Test func `trust anchors that are renamed over, and that are no PEM for a while`() async throws {
+    @Test func `trust anchors may be renamed over, and be no PEM for a while`() async throws {
         let right = try await PrivateCA()
         let wrong = try await PrivateCA(commonName: "another")
         let nginx = try await Nginx(certificate: try await right.server())
@@ -124,7 +124,7 @@ struct FreshFileTests {
         #expect(try await statuses() == [200, 200])
     }
 
-    @Test func `a token endpoint's certificate, and a secret that is away for a while`() async throws {
+    @Test func `a token endpoint's certificate may change, and a secret's file be away for a while`() async throws {
         let authority = try await PrivateCA()
         let one = try await authority.client("one")
         let two = try await authority.client("two")

@@ -82,7 +82,7 @@ struct GRPCTests {
         #expect(try await running.call(["expiring"]) == "[b'one'] UNAUTHENTICATED\nBearer T2\nok expiring\n")
     }
 
-    @Test func `a stream outlives its token`() async throws {
+    @Test func `a gRPC stream outlives its token`() async throws {
         let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", expiresIn: "2") }
         let running = try await ServerAndProxy(endpoint: endpoint)
         #expect(try await running.call(["long_chat"]) == "ok long_chat\n")
@@ -92,7 +92,7 @@ struct GRPCTests {
     // MARK: Other libraries
 
     @Test(arguments: [true, false])
-    func `Go's library calls, to TLS and to plain HTTP2`(tls: Bool) async throws {
+    func `Go's library calls over TLS and over plain HTTP2`(tls: Bool) async throws {
         let running = try await ServerAndProxy(tls: tls)
         let output = try await ChildProcess.output(
             of: ["go", "run", fixture("grpc_client.go"), "127.0.0.1:\(running.proxy.upstreamPort)"],
@@ -126,7 +126,7 @@ struct GRPCTests {
 
     // MARK: Our own problems
 
-    @Test func `an upstream that is down, a host that is not listed, a sign-in that is needed`() async throws {
+    @Test func `gRPC callers learn of a dead upstream, an unlisted host and a needed sign-in`() async throws {
         let proxy = try await RunningProxy(
             """
             proxy: {listen: 127.0.0.1:0}

@@ -38,7 +38,7 @@ struct HTTP2OnlyTests {
     }
 
     @Test(arguments: Kind.allCases)
-    func `with the key, tokens and requests go by HTTP 2, and doctor agrees`(kind: Kind) async throws {
+    func `with http2 set, tokens and requests go by HTTP 2, and doctor agrees`(kind: Kind) async throws {
         let server = try await server(kind)
         let configuration = configuration(kind, server, client: kind.key, upstream: kind.key)
         let proxy = try await RunningProxy(configuration)
@@ -51,7 +51,7 @@ struct HTTP2OnlyTests {
     }
 
     @Test(arguments: Kind.allCases)
-    func `without it, the answer, the log and doctor name it for an upstream`(kind: Kind) async throws {
+    func `without http2, the answer, the log and doctor name it for an upstream`(kind: Kind) async throws {
         let server = try await server(kind)
         let proxy = try await RunningProxy(configuration(kind, server, client: kind.key))
         let answer = try await proxy.get("http://api.test/x")
@@ -65,7 +65,7 @@ struct HTTP2OnlyTests {
     }
 
     @Test(arguments: Kind.allCases)
-    func `without it, status and doctor name it for a client`(kind: Kind) async throws {
+    func `without http2, status and doctor name it for a client`(kind: Kind) async throws {
         let server = try await server(kind)
         let proxy = try await RunningProxy(configuration(kind, server, upstream: kind.key))
         #expect(try await proxy.get("http://api.test/x").status == 503)

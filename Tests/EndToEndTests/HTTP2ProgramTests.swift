@@ -22,7 +22,7 @@ struct HTTP2ProgramTests {
     enum Way: String, CaseIterable { case baseURL, insideConnect, asProxy }
 
     @Test(arguments: Way.allCases)
-    func `curl gets its token with prior knowledge`(way: Way) async throws {
+    func `curl with prior knowledge of HTTP 2 gets its token`(way: Way) async throws {
         let origin = try Self.origin()
         let proxy = try await RunningProxy(to: origin, upstream: "listen: 127.0.0.1:0", listeners: 2)
         let target =
@@ -107,7 +107,7 @@ struct HTTP2ProgramTests {
         return (proxy, roots)
     }
 
-    @Test func `HTTP 2 by ALPN alone, and another host than the connection's`() async throws {
+    @Test func `HTTP 2 is offered by ALPN alone, and another host than the connection's is refused`() async throws {
         let origin = try Self.origin()
         let (proxy, roots) = try await interceptingProxy([
             ProxyConfiguration.upstream("api.test", url: origin.url),
@@ -149,7 +149,7 @@ struct HTTP2ProgramTests {
         #expect(run.output == "hello Bearer \(token)\n", "\(run.transcript) \(proxy.log)")
     }
 
-    @Test func `nghttp at an https base URL`() async throws {
+    @Test func `nghttp gets its token at an https base URL`() async throws {
         let origin = try Self.origin()
         let pair = try await PrivateCA().server()
         let listener =

@@ -109,7 +109,7 @@ struct HTTP2UpstreamTests {
 
     /// libcurl speaks HTTP/1.1 to the proxy, so HTTP/2 is offered to the upstream alone.
     @Test(.enabled(if: getuid() == 0, "mounting wants root"))
-    func `through a proxy over TLS that offers HTTP/2 itself`() async throws {
+    func `an HTTP/2 upstream is reached through a next proxy over TLS that offers HTTP/2 itself`() async throws {
         let nginx = try await Nginx.secure()
         let next = try await TLSServerProcess(["/usr/bin/python3", fixture("tls_next_proxy.py")])
         // libcurl trusts a proxy by the system's anchors.

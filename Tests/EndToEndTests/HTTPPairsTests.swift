@@ -27,7 +27,7 @@ struct HTTPPairsTests {
     }
 
     @Test(arguments: ["h1", "h2"], ["h1", "h2"])
-    func `bodies, trailers, interim and early answers, both directions at once`(
+    func `bodies, trailers, interim and early answers pass in both directions at once`(
         client: String, upstream: String
     ) async throws {
         let running = try await ServerAndProxy(upstream: upstream)
@@ -67,7 +67,7 @@ struct HTTPPairsTests {
     }
 
     @Test(arguments: ["h1", "h2"])
-    func `both versions at once, for some time: no answer is another request's`(upstream: String) async throws {
+    func `both versions in use at once give no answer to another request`(upstream: String) async throws {
         let running = try await ServerAndProxy(upstream: upstream)
         let found = try await running.run(["soak", "4", "\(running.proxy.port)", "pairs.test"], within: .seconds(90))
         #expect(found == "faults []\nserved True\n")

@@ -5,7 +5,7 @@ import Testing
 @Suite("a proxy is replaced by another one without losing a request", .timeLimit(.minutes(4)))
 struct HandOverTests {
     /// The program that counts 100,000 requests also works with some thousands.
-    @Test func `under load, with two configurations`() async throws {
+    @Test func `a proxy that is replaced under load, with two configurations, loses no request`() async throws {
         let run = try await ChildProcess.run(
             [
                 "python3", "\(Repository.root)/Benchmarks/upgrade", "--binary", try Repository.executable(),
@@ -42,7 +42,7 @@ struct HandOverTests {
         #expect(try await proxy.process.ended() == .exited(0))
     }
 
-    @Test func `with drain_delay it is not ready first, and serves on meanwhile`() async throws {
+    @Test func `with drain_delay the proxy is not ready first, and serves on meanwhile`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let proxy = try await RunningProxy(to: origin, proxy: "drain_delay: 2s", admin: "")
         let admin = try await proxy.administration()

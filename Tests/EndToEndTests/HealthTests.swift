@@ -40,7 +40,7 @@ struct HealthTests {
         #expect(try await health(["--config", file, "--strict"]).line == "ready\n")
     }
 
-    @Test func `with --wait it waits until the proxy is ready, and no longer than it was told`() async throws {
+    @Test func `health --wait waits until the proxy is ready, and no longer than it was told`() async throws {
         let gate = Gate()
         let endpoint = try TokenEndpoint { _, _ in
             gate.wait()
@@ -66,7 +66,7 @@ struct HealthTests {
         #expect(ContinuousClock.now - start < .seconds(30))
     }
 
-    @Test func `what is degraded shows in --strict alone`() async throws {
+    @Test func `a degraded client shows in health --strict alone`() async throws {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401)])
         let proxy = try await RunningProxy(to: RecordingOrigin(), admin: "", tokenEndpoint: endpoint)
         try await eventually("it is ready") { try await health(["--config", file(of: proxy)]).isGood }
@@ -76,7 +76,7 @@ struct HealthTests {
     }
 
     @Test(arguments: ["127.0.0.1", "0.0.0.0", "localhost", "[::1]"])
-    func `the port tells any user: no socket is needed`(host: String) async throws {
+    func `the port tells health to any user: no socket is needed`(host: String) async throws {
         let port = try freePort()
         let proxy = try await RunningProxy(
             to: RecordingOrigin(), admin: "listen: \"\(host):\(port)\"\ntoken: {file: FOLDER/token}",
@@ -85,7 +85,7 @@ struct HealthTests {
         try await eventually("it is ready") { try await health([], in: proxy.directory.path).isGood }
     }
 
-    @Test func `a file that was spoilt since the start still leads there`() async throws {
+    @Test func `a file that was spoilt since the start still leads health to the proxy`() async throws {
         let proxy = try await RunningProxy(to: RecordingOrigin(), admin: "")
         let socket = try await proxy.administration().socket
         let text = "admin:\n  socket: \(socket)\n  listen: 127.0.0.1:\(try freePort())\n  lissen: [\n"
@@ -93,7 +93,7 @@ struct HealthTests {
         try await eventually("it is ready") { try await health(["--config", file]).isGood }
     }
 
-    @Test func `without an admin section it is asked whether somebody serves, which leaves no trace`() async throws {
+    @Test func `without an admin section health asks whether somebody serves, which leaves no trace`() async throws {
         let port = try freePort()
         let proxy = try await RunningProxy(to: RecordingOrigin(), proxy: "listen: 127.0.0.1:\(port)")
         try await eventually("its token: \(proxy.log)") {
@@ -119,12 +119,12 @@ struct HealthTests {
         #expect(try await !health(["--config", file(of: proxy)]).isGood)
     }
 
-    @Test func `a Unix listener is asked as well`() async throws {
+    @Test func `health asks a Unix listener as well`() async throws {
         let proxy = try await RunningProxy(to: RecordingOrigin(), proxy: "listen: {unix: FOLDER/proxy.sock}")
         #expect(try await health(["--config", file(of: proxy)]).line.contains("proxy.sock"))
     }
 
-    @Test func `the environment alone is a configuration`() async throws {
+    @Test func `the environment alone is a configuration for health`() async throws {
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint.plain()
         let directory = try TemporaryDirectory()
@@ -145,7 +145,7 @@ struct HealthTests {
         #expect(answer.line.contains("refused"))
     }
 
-    @Test func `one that accepts and says nothing, or drips, is given up in time`() async throws {
+    @Test func `a proxy that accepts and says nothing, or drips, is given up in time`() async throws {
         let silent = try RawListener()
         let directory = try TemporaryDirectory()
         let file = try directory.write("admin: {listen: \"127.0.0.1:\(silent.port)\"}\n", to: "config.yaml")
@@ -157,7 +157,7 @@ struct HealthTests {
         #expect(took < .seconds(20))
     }
 
-    @Test func `what another program answers is one line, and turns nothing around`() async throws {
+    @Test func `health prints another program's answer as one line, and turns nothing around`() async throws {
         let stranger = try RecordingOrigin {
             try $0.respond(body: "ready\u{202E}\u{2066}a\u{2028}b\u{2029}c\u{1B}[31md\u{85}e\u{AD}")
             $0.close()
@@ -169,7 +169,7 @@ struct HealthTests {
         #expect(line == "ready??a?b?c?[31md?e?\n")
     }
 
-    @Test func `no configuration is no health, and wrong usage is wrong usage`() async throws {
+    @Test func `health without a configuration is an error, and wrong usage is wrong usage`() async throws {
         let directory = try TemporaryDirectory()
         let answer = try await health([], environment: ["HEIMDALLR_UPSTREAM": nil], in: directory.path)
         #expect(!answer.isGood)

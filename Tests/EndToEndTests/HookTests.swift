@@ -23,7 +23,7 @@ struct HookTests {
             environment: environment.merging(["XDG_RUNTIME_DIR": nil]) { one, _ in one })
     }
 
-    @Test func `a webhook by POST, again while it is out of order, and not when it refuses`() async throws {
+    @Test func `a webhook is posted, again while its server is out of order, and not when it refuses`() async throws {
         let asked = Atomic(0)
         let hook = try RecordingOrigin { exchange in
             _ = try exchange.readBody()
@@ -48,7 +48,7 @@ struct HookTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
-    @Test func `a command, which gets the event and none of our secrets, and is no shell`() async throws {
+    @Test func `a hook's command gets the event and none of our secrets, and is no shell`() async throws {
         let folder = try TemporaryDirectory()
         let file = "\(folder.path)/told"
         // No shell interprets the second argument.
@@ -75,7 +75,7 @@ struct HookTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
-    @Test func `a command that fails is in the log; one that hangs keeps nothing from ending`() async throws {
+    @Test func `a hook's command that fails is in the log; one that hangs keeps nothing from ending`() async throws {
         let failing = try await proxy("command: [\"false\"]")
         _ = try await eventually("the failure in the log") {
             failing.log.contains("the hook's command failed") && failing.log.contains("exit code 1") ? true : nil
@@ -96,7 +96,9 @@ struct HookTests {
 
     /// How the command that left a daemon behind ends: by itself, or with the proxy.
     @Test(arguments: ["exit 0", "exec sleep 1000"], [SIGTERM, SIGKILL])
-    func `what a command starts ends with it, also in a session of its own`(end: String, signal: Int32) async throws {
+    func `children of a hook's command end with it, also in a session of their own`(end: String, signal: Int32)
+        async throws
+    {
         let folder = try TemporaryDirectory()
         let file = "\(folder.path)/pid"
         let daemon = "setsid sh -c 'echo $$ > \(file).part; mv \(file).part \(file); exec sleep 1000' &"

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("fixed credentials, with the executable", .timeLimit(.minutes(2)))
 struct InjectionTests {
-    @Test func `keys from files and variables go on, change without a restart, and show nowhere`() async throws {
+    @Test func `keys from files and variables are injected, change without a restart, and show nowhere`() async throws {
         let origin = try RecordingOrigin()
         let key = "key-Zk4711Zk-one"
         let changed = "key-Zk4711Zk-two"

@@ -43,7 +43,7 @@ struct InterceptedProgramsTests {
     }
 
     @Test(arguments: InterceptedProgram.all)
-    func `the token arrives under exec --serve`(program: InterceptedProgram) async throws {
+    func `a program that says https gets its token under exec --serve`(program: InterceptedProgram) async throws {
         try await checkServed(program)
     }
 
@@ -53,17 +53,17 @@ struct InterceptedProgramsTests {
 
     /// deploy/test does not install Ruby, which is large.
     @Test(.enabled(if: isInstalled("ruby")))
-    func `Ruby's token, too`() async throws { try await checkServed(.ruby) }
+    func `Ruby gets its token for https under exec --serve`() async throws { try await checkServed(.ruby) }
 
     @Test(.enabled(if: isInstalled("certutil")))
-    func `Chromium's token, with the root in its database`() async throws { try await checkServed(.chromium) }
+    func `Chromium gets its token, with the root in its database`() async throws { try await checkServed(.chromium) }
 
     /// Below an intermediate: one program for each library of TLS.
     @Test(arguments: [
         InterceptedProgram.curl, .wget, .git, .apt, .python("urllib"), .python("httpx"), .node("https"), .go,
         .java("HttpClient"), .perl("lwp"), .php("curl"),
     ])
-    func `the token arrives at a wildcard's host`(program: InterceptedProgram) async throws {
+    func `a program gets its token at a wildcard's host`(program: InterceptedProgram) async throws {
         try await checkServed(program, host: "\"*.test\"")
     }
 
@@ -76,7 +76,7 @@ struct InterceptedProgramsTests {
     }
 
     @Test(arguments: [InterceptedProgram.curl, .python("requests")])
-    func `the token arrives under exec beside a running proxy`(program: InterceptedProgram) async throws {
+    func `a program gets its token under exec beside a running proxy`(program: InterceptedProgram) async throws {
         let origin = try await SecureOrigin(packages: false)
         let port = try freePort()
         let file = try configuration(listen: port, origin.url, origin.trust)
@@ -93,7 +93,7 @@ struct InterceptedProgramsTests {
     }
 
     @Test(arguments: ["websockets", "websocket_client"])
-    func `wss gets its token`(library: String) async throws {
+    func `a wss connection gets its token`(library: String) async throws {
         let server = try await TLSServerProcess([try Repository.python(), fixture("web_sockets.py"), "serve"])
         let file = try configuration(
             listen: 1, "https://localhost:\(server.port)", "tls: {ca_file: \(server.authority.certificateFile)}\n")

@@ -126,7 +126,7 @@ struct InterceptionTests {
         #expect(answer.output == "ok", "\(answer.transcript)")
     }
 
-    @Test func `the files follow a changed port`() async throws {
+    @Test func `the trust files follow a changed port`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let proxy = try await RunningProxy(configuration(endpoint, listen: try freePort()))
         let file = proxy.directory.path(of: "config.yaml")
@@ -312,7 +312,7 @@ struct InterceptionTests {
         #expect(ill.ending == .exited(1))
     }
 
-    @Test func `doctor makes a handshake through the running proxy, and asks nobody for anything`() async throws {
+    @Test func `doctor makes a handshake through the running proxy, and asks no server for anything`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let proxy = try await RunningProxy(
             ProxyConfiguration(

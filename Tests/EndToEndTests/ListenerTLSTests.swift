@@ -35,7 +35,7 @@ struct ListenerTLSTests {
         return try await RunningProxy(to: origin, proxy: "\(listener)\n\(proxy)", upstream: upstream, more: more)
     }
 
-    @Test func `is an https proxy, and the token gets on`() async throws {
+    @Test func `a listener with TLS is an https proxy, and the token gets on`() async throws {
         let proxy = try await secureProxy()
         let run = try await curl([
             "--proxy", "https://localhost:\(proxy.port)", "http://api.test/a", "http://api.test/b",
@@ -46,7 +46,7 @@ struct ListenerTLSTests {
         try await eventually("the client's address is in the access log") { proxy.log.contains("peer=127.0.0.1:") }
     }
 
-    @Test func `takes users' passwords, and opens TLS inside CONNECT`() async throws {
+    @Test func `a listener with TLS takes users' passwords, and opens TLS inside CONNECT`() async throws {
         let listener = Self.listener(try await authority.server())
         let proxy = try await RunningProxy(
             to: origin, proxy: "\(listener)\nusers: {alice: {file: FOLDER/alice}}", upstream: "intercept: true",
@@ -63,7 +63,7 @@ struct ListenerTLSTests {
         #expect(none.output.hasSuffix("407"), "\(none.transcript)")
     }
 
-    @Test func `tells in the log who gets no TLS, and does not answer plain HTTP`() async throws {
+    @Test func `a listener with TLS logs failed handshakes, and does not answer plain HTTP`() async throws {
         let proxy = try await secureProxy()
         let plain = try await RawClient.connect(port: proxy.port)
         try await plain.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
@@ -77,7 +77,7 @@ struct ListenerTLSTests {
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `makes a base URL https, and answers name it so`() async throws {
+    @Test func `a listener with TLS makes a base URL https, and answers name it so`() async throws {
         let listener = Self.listener(try await authority.server())
         let proxy = try await RunningProxy(to: origin, path: "/base", upstream: listener, admin: "", listeners: 2)
         let url = "https://localhost:\(proxy.upstreamPort)"
@@ -103,7 +103,7 @@ struct ListenerTLSTests {
         #expect(why.output.contains("by its own listener"), "\(why.transcript)")
     }
 
-    @Test func `callers are told apart by their certificates`() async throws {
+    @Test func `callers of a listener with TLS are told apart by their certificates`() async throws {
         let endpoint = try RecordingOrigin { exchange in
             let client = exchange.head.target.split(separator: "/").last ?? "?"
             try exchange.respond(
@@ -149,7 +149,9 @@ struct ListenerTLSTests {
         ]).transcript
     }
 
-    @Test func `shows a renewed certificate at once, and a broken one changes nothing`() async throws {
+    @Test func `a listener with TLS shows a renewed certificate at once, and a broken one changes nothing`()
+        async throws
+    {
         let folder = try TemporaryDirectory()
         func put(_ certificate: PrivateCA.Certificate, key: PrivateCA.Certificate? = nil) throws {
             for (file, name) in [(certificate.certificateFile, "cert.pem"), ((key ?? certificate).keyFile, "key.pem")] {
@@ -205,7 +207,7 @@ struct ListenerTLSTests {
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `check names it, and finds files that do not fit`() async throws {
+    @Test func `check names the TLS of a listener, and finds files that do not fit`() async throws {
         let (one, two) = (try await authority.server(), try await authority.server())
         func check(_ listener: String, _ command: [String] = ["check"]) async throws -> ChildProcess {
             let folder = try TemporaryDirectory()

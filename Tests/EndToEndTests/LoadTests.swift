@@ -26,7 +26,7 @@ struct LoadTests {
     // MARK: Crowds
 
     @Test(arguments: [1024, 12_000])
-    func `10,000 connects in a burst`(places: Int) async throws {
+    func `a burst of 10,000 connects leaves requests served and memory bounded`(places: Int) async throws {
         let running = try await Self.proxyAndOrigin(proxy: "max_connections: \(places)")
         let kept = SteadyClient(running.proxy)
         try await kept.serves(3)
@@ -44,7 +44,7 @@ struct LoadTests {
         #expect(try await running.proxy.terminate() == .exited(0))
     }
 
-    @Test func `started with few file descriptors, clients wait instead of failing`() async throws {
+    @Test func `clients of a proxy with few file descriptors wait instead of failing`() async throws {
         let running = try await Self.proxyAndOrigin(under: ["prlimit", "--nofile=128:128"])
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<200 {
@@ -64,7 +64,7 @@ struct LoadTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root may look into the proxy, which forbids dumps"))
-    func `out of file descriptors: those who are in go on, the others come in when there are some`() async throws {
+    func `when descriptors run out, clients inside go on, and the others come in later`() async throws {
         let running = try await Self.proxyAndOrigin(proxy: "idle_timeout: 1h")
         let kept = SteadyClient(running.proxy)
         try await kept.serves(3)
@@ -86,7 +86,7 @@ struct LoadTests {
 
     // MARK: Slow clients
 
-    @Test func `200 slow heads get 408 in header_timeout`() async throws {
+    @Test func `two hundred slow heads get 408 in header_timeout`() async throws {
         let running = try await Self.proxyAndOrigin(proxy: "header_timeout: 1s")
         let steady = SteadyClient(running.proxy)
         let before = try running.proxy.process.residentMemory()
@@ -157,7 +157,9 @@ struct LoadTests {
     // MARK: Clients without end
 
     @Test(arguments: ["api.test/large", "unknown.test/"])
-    func `who pipelines for ever and never reads is stopped, and cut in idle_timeout`(target: String) async throws {
+    func `a client that pipelines for ever and never reads is stopped, and cut in idle_timeout`(target: String)
+        async throws
+    {
         let running = try await Self.proxyAndOrigin(proxy: "idle_timeout: 2s") {
             try $0.respond(body: String(repeating: "l", count: 100_000))
         }
@@ -177,7 +179,7 @@ struct LoadTests {
         #expect(try await !client.readToEnd().isEmpty)
     }
 
-    @Test func `who pipelines for ever and reads it all leaves the others their turn`() async throws {
+    @Test func `a client that pipelines for ever and reads it all leaves the others their turn`() async throws {
         let running = try await Self.proxyAndOrigin()
         let greedy = try await RawClient.connect(port: running.proxy.port)
         let block = Array(
@@ -277,7 +279,7 @@ struct LoadTests {
 
     // MARK: The end
 
-    @Test func `at SIGTERM a keep-alive connection ends after its exchange, and says so`() async throws {
+    @Test func `a keep-alive connection at SIGTERM ends after its exchange, and says so`() async throws {
         let gate = Gate()
         let running = try await Self.proxyAndOrigin(proxy: "drain_timeout: 60s") { exchange in
             let count = try exchange.readBody().bodyCount
@@ -307,7 +309,7 @@ struct LoadTests {
         #expect(running.origin.requests.filter { $0.target == "/fine" }.count == 1)
     }
 
-    @Test func `at SIGTERM with a crowd of every kind it is out in drain_timeout, with 0`() async throws {
+    @Test func `the proxy ends in drain_timeout after SIGTERM, with a crowd of every kind, with 0`() async throws {
         let running = try await Self.proxyAndOrigin(proxy: "drain_timeout: 1s") { try $0.flood(1 << 40) }
         var clients: [RawClient] = []
         for text in [

@@ -35,7 +35,7 @@ struct LogLevelTests {
         return rest.contains(" debug admin request ")
     }
 
-    @Test func `it changes while the proxy runs, and back by itself`() async throws {
+    @Test func `the log's level changes while the proxy runs, and back by itself`() async throws {
         #expect(try await command().output == "info, as the configuration says\n")
         #expect(try await !tellsDetails())
         let changed = try await command("debug", "--for", "2s")
@@ -51,7 +51,7 @@ struct LogLevelTests {
         #expect(proxy.log.contains(" notice the log's level was changed by log-level for=2s level=debug"))
     }
 
-    @Test func `a reload changes what counts afterwards`() async throws {
+    @Test func `a reload changes the level that counts afterwards`() async throws {
         let file = proxy.directory.path + "/config.yaml"
         let text = try String(contentsOfFile: file, encoding: .utf8)
         #expect(try await command("debug", "--for", "1h").ending == .exited(0))
@@ -81,13 +81,15 @@ struct LogLevelTests {
         (["debug", "--for", "48h"], "--for 48h: write a duration from 1s to 24h"),
         (["--for", "10m"], "--for needs a level: log-level debug --for 10m"),
     ])
-    func `nonsense is wrong usage, and says what to write`(arguments: [String], sentence: String) async throws {
+    func `a level that does not exist is wrong usage, and says what to write`(arguments: [String], sentence: String)
+        async throws
+    {
         let run = try await RunningProxy.run(["log-level", "--socket", "/nowhere"] + arguments)
         #expect(run.ending == .exited(2), "\(run.transcript)")
         #expect(run.errors.contains(sentence), "\(run.transcript)")
     }
 
-    @Test func `without a proxy it says so`() async throws {
+    @Test func `the level can't be changed without a proxy, and the command says so`() async throws {
         let run = try await RunningProxy.run(["log-level", "debug", "--socket", "/nowhere"])
         #expect(run.ending == .exited(1))
         #expect(run.errors.contains("no running proxy answers"))
@@ -106,7 +108,7 @@ struct LogLevelTests {
         return run.output
     }
 
-    @Test func `a terminal shows colours`() async throws {
+    @Test func `the log on a terminal has colours`() async throws {
         let text = try await shown("", environment: ["NO_COLOR": nil, "TERM": "xterm"])
         #expect(text.contains("\u{1B}[1;31merror\u{1B}[0m the proxy stopped"), "\(text)")
     }
@@ -115,11 +117,13 @@ struct LogLevelTests {
         ("", ["NO_COLOR": "1", "TERM": "xterm"]), ("", ["NO_COLOR": "", "TERM": "dumb"]),
         ("log: {format: json}", ["NO_COLOR": "", "TERM": "xterm"]),
     ])
-    func `but none that was not wanted`(log: String, environment: [String: String]) async throws {
+    func `the log on a terminal has no colours that were not wanted`(log: String, environment: [String: String])
+        async throws
+    {
         #expect(try await !shown(log, environment: environment).contains("\u{1B}"))
     }
 
-    @Test func `and none into a pipe or a file`() async throws {
+    @Test func `the log in a pipe or a file has no colours`() async throws {
         #expect(try await command("debug", "--for", "1m").ending == .exited(0))
         #expect(!proxy.log.contains("\u{1B}"))
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("heimdallr-proxy login", .timeLimit(.minutes(3)))
 struct LoginCommandTests {
-    @Test func `waits until somebody has signed in at the address that it prints`() async throws {
+    @Test func `login waits until somebody has signed in at the address that it prints`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.browser)
         let command = try running.login()
@@ -22,7 +22,7 @@ struct LoginCommandTests {
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
-    @Test func `is done too when somebody signs in at the page by themselves`() async throws {
+    @Test func `login is done too when somebody signs in at the page by themselves`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.browser)
         let command = try running.login()
@@ -34,7 +34,7 @@ struct LoginCommandTests {
         #expect(try await command.ended() == .exited(0))
     }
 
-    @Test func `says that somebody has refused, and ends with 1`() async throws {
+    @Test func `login says that somebody has refused, and ends with 1`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.browser)
         let command = try running.login()
@@ -48,7 +48,7 @@ struct LoginCommandTests {
         #expect(try await running.proxy.get("http://api.test/api/mine").status == 503)
     }
 
-    @Test func `takes back the address that the browser was sent to, for this command alone`() async throws {
+    @Test func `login takes back the address that the browser was sent to, for this command alone`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.app)
         // A person pastes what belongs to another login.
@@ -83,7 +83,7 @@ struct LoginCommandTests {
     }
 
     /// A terminal's line has 4,095 bytes at most.
-    @Test func `takes a paste of two lines and 9,000 bytes, in quotes, after one that is wrong`() async throws {
+    @Test func `login takes a paste of two lines and 9,000 bytes, in quotes, after one that is wrong`() async throws {
         let web = try PlayedWeb()
         let proxy = try await RunningProxy(
             ProxyConfiguration(
@@ -107,7 +107,7 @@ struct LoginCommandTests {
         #expect(sent.text.contains("code=\(half)\(half)&"))
     }
 
-    @Test func `shows a code for another device, and a QR code on a terminal`() async throws {
+    @Test func `login shows a code for another device, and a QR code on a terminal`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.television(server))
         let command = try ChildProcess([
@@ -139,7 +139,7 @@ struct LoginCommandTests {
     ]
 
     @Test(arguments: narrow)
-    func `draws no QR code that the terminal can't show`(environment: [String: String?]) async throws {
+    func `login draws no QR code that the terminal can't show`(environment: [String: String?]) async throws {
         let device = try RecordingOrigin { exchange in
             let isBegun = try exchange.readBody().target == "/device"
             let begun = #"{"device_code":"D","user_code":"ABCD","verification_uri":"https://x.example","interval":1}"#
@@ -161,7 +161,7 @@ struct LoginCommandTests {
         #expect(!command.output.contains("\u{1B}[30;107m") && !command.output.contains("▀"))
     }
 
-    @Test func `opens the browser of BROWSER, also without a desktop`() async throws {
+    @Test func `login opens the browser of BROWSER, also without a desktop`() async throws {
         let (web, folder) = (try PlayedWeb(), try TemporaryDirectory())
         let proxy = try await RunningProxy(
             ProxyConfiguration(
@@ -190,7 +190,9 @@ struct LoginCommandTests {
         try await server.authorizeDevice(at: String(match.1), code: String(match.2))
     }
 
-    @Test func `asks for user name and password at a terminal, shows no password, and keeps neither`() async throws {
+    @Test func `login asks for user name and password at a terminal, shows no password, and keeps neither`()
+        async throws
+    {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(
             server,
@@ -225,7 +227,7 @@ struct LoginCommandTests {
         #expect(blind.errors.contains("at a terminal"))
     }
 
-    @Test func `Ctrl-C ends the attempt, not only the waiting`() async throws {
+    @Test func `Ctrl-C ends the sign-in's attempt, not only the waiting`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.browser)
         let command = try running.login()
@@ -239,7 +241,7 @@ struct LoginCommandTests {
         #expect(try await running.proxy.get("http://api.test/api/mine").status == 503)
     }
 
-    @Test func `a client that needs nobody, one that is not there, and no proxy are errors`() async throws {
+    @Test func `login fails for a client that needs nobody, an unknown one, and without a proxy`() async throws {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
             to: origin, more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")

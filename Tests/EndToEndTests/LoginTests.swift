@@ -6,7 +6,7 @@ import Testing
 struct LoginTests {
     private static let user = [DjangoOAuthToolkit.user.name, DjangoOAuthToolkit.user.password]
 
-    @Test func `at the page, once; the token is fresh from then on, across a restart, until the person signs out`()
+    @Test func `one sign-in at the page keeps the token fresh, across a restart, until the person signs out`()
         async throws
     {
         let server = try await DjangoOAuthToolkit(accessTokenSeconds: 8)
@@ -67,7 +67,7 @@ struct LoginTests {
         ).status
     }
 
-    @Test func `on another device, by the code that the page shows`() async throws {
+    @Test func `a person signs in on another device, by the code that the page shows`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.television(server))
         let seen = try await Person().done(["device", running.admin, "api"] + Self.user, with: running)
@@ -75,7 +75,7 @@ struct LoginTests {
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
-    @Test func `without JavaScript, and signs out again`() async throws {
+    @Test func `a person without JavaScript signs in, and signs out again`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.browser)
         let seen = try await Person().done(["without-script", running.admin, "api"] + Self.user, with: running)
@@ -84,7 +84,8 @@ struct LoginTests {
         #expect(try await server.tokens().refresh == server.tokens().refreshRevoked)
     }
 
-    @Test func `at a server that knows the implicit grant only, whose answer stands behind #`() async throws {
+    @Test func `a person signs in at a server with the implicit grant only, whose answer stands behind #`() async throws
+    {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(
             server,
@@ -99,7 +100,7 @@ struct LoginTests {
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
-    @Test func `at a page of any width, light and dark`() async throws {
+    @Test func `a person signs in at a page of any width, light and dark`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.browser)
         let seen = try await Person().done(["pictures", running.admin, "page"], with: running)

@@ -22,7 +22,7 @@ struct MemoryTests {
         }
     }
 
-    @Test func `1 GiB down costs less than 32 MiB`() async throws {
+    @Test func `a download of 1 GiB costs less than 32 MiB`() async throws {
         let origin = try Self.origin()
         let proxy = try await proxy(to: origin)
         let before = try proxy.process.residentMemory()
@@ -36,7 +36,7 @@ struct MemoryTests {
     }
 
     @Test(arguments: [true, false])
-    func `1 GiB up costs less than 32 MiB`(chunked: Bool) async throws {
+    func `an upload of 1 GiB costs less than 32 MiB`(chunked: Bool) async throws {
         let origin = try Self.origin()
         let proxy = try await proxy(to: origin)
         let before = try proxy.process.residentMemory()

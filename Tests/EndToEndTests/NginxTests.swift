@@ -3,7 +3,7 @@ import Testing
 
 @Suite("nginx as upstream gets the request with a token", .timeLimit(.minutes(3)))
 struct NginxTests {
-    @Test func `over http`() async throws {
+    @Test func `nginx gets the request with its token over http`() async throws {
         let nginx = try await Nginx()
         let proxy = try await RunningProxy(to: "http://127.0.0.1:\(nginx.httpPort)")
         let response = try await proxy.get("http://api.test/a//b/../c?d=%7E&e")
@@ -16,7 +16,7 @@ struct NginxTests {
         #expect(response.text.contains("\nuser-agent: \naccept: \n"))
     }
 
-    @Test func `with via: false it compresses, as for the program itself`() async throws {
+    @Test func `nginx compresses with via: false, as for the program itself`() async throws {
         let nginx = try await Nginx(
             locations:
                 "gzip on; gzip_types text/plain; gzip_min_length 1; location / { default_type text/plain; return 200 \"\(String(repeating: "x", count: 2000))\"; }"
@@ -30,7 +30,7 @@ struct NginxTests {
     }
 
     @Test(arguments: [(false, "HTTP/1.1"), (true, "HTTP/2.0")])
-    func `over TLS with a private CA`(http2: Bool, version: String) async throws {
+    func `nginx gets the request over TLS with a private CA`(http2: Bool, version: String) async throws {
         let nginx = try await Nginx.secure()
         let proxy = try await RunningProxy(
             to: "https://localhost:\(nginx.httpsPort)",
@@ -47,7 +47,7 @@ struct NginxTests {
     }
 
     @Test(arguments: [false, true])
-    func `bodies arrive whole in both directions`(http2: Bool) async throws {
+    func `bodies to and from nginx arrive whole`(http2: Bool) async throws {
         let authority = try await PrivateCA()
         // A file server that also takes files (the DAV module): an uploaded file can be downloaded.
         let nginx = try await Nginx(
@@ -71,7 +71,7 @@ struct NginxTests {
         }
     }
 
-    @Test func `with a client certificate`() async throws {
+    @Test func `nginx gets the client certificate that it asks for`() async throws {
         let nginx = try await Nginx.secure(asksClients: true)
         let client = try await nginx.authority.client("sidecar")
         let endpoint = try TokenEndpoint.plain()

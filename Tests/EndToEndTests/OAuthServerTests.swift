@@ -29,7 +29,7 @@ struct OAuthServerTests {
     }
 
     @Test(arguments: ["client_secret_basic", "client_secret_post"])
-    func `client credentials`(method: String) async throws {
+    func `client credentials get a token that the API takes`(method: String) async throws {
         let server = try await DjangoOAuthToolkit()
         let proxy = try await proxy(
             server,
@@ -48,7 +48,7 @@ struct OAuthServerTests {
         #expect(report.scope == "read")
     }
 
-    @Test func `the password grant, in the user's name`() async throws {
+    @Test func `the password grant gets a token in the user's name`() async throws {
         let server = try await DjangoOAuthToolkit()
         let proxy = try await proxy(
             server,
@@ -67,7 +67,7 @@ struct OAuthServerTests {
         #expect(Set(report.scope.split(separator: " ")) == ["read", "write"])
     }
 
-    @Test func `the password grant of a client without a secret`() async throws {
+    @Test func `the password grant of a client without a secret gets a token`() async throws {
         let server = try await DjangoOAuthToolkit()
         let proxy = try await proxy(
             server,
@@ -81,7 +81,7 @@ struct OAuthServerTests {
         #expect(try Report(try await proxy.get("http://api.test/api/mine")).client == "public")
     }
 
-    @Test func `refresh follows the server's rotation, again and again`() async throws {
+    @Test func `a refresh follows the server's rotation, again and again`() async throws {
         // The server revokes a refresh token when it is used, and the whole family when one is used twice.
         let server = try await DjangoOAuthToolkit(accessTokenSeconds: 4)
         let first = try await server.refreshToken()

@@ -19,7 +19,7 @@ struct OneMessageTests {
     ]
 
     @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
-    func `trust files that can't be written`() async throws {
+    func `trust files that can't be written are told in one message`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let endpoint = try TokenEndpoint.plain()
         let folder = try TemporaryDirectory()
@@ -56,7 +56,7 @@ struct OneMessageTests {
     // MARK: Listeners
 
     @Test(arguments: [["0.0.0.0", "[::]"], ["[::]", "0.0.0.0"], ["[::]", "127.0.0.1"]])
-    func `addresses of both families at one port`(hosts: [String]) async throws {
+    func `addresses of both families at one port can be listened on together`(hosts: [String]) async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let port = try freePort()
         for threads in [1, 2] {

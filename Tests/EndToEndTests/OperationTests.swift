@@ -98,7 +98,7 @@ struct OperationTests {
         return environment
     }
 
-    @Test func `of all that the configuration reads, exec's program finds nothing, in its own memory or the kernel's`()
+    @Test func `exec's program finds nothing of the configuration's secrets, in its memory or the kernel's`()
         async throws
     {
         let directory = try TemporaryDirectory()
@@ -116,7 +116,9 @@ struct OperationTests {
         }
     }
 
-    @Test func `a hook's program finds nothing of it either, nor does whoever looks at the process`() async throws {
+    @Test func `a hook's program finds nothing of the secrets either, nor does anyone who looks at the process`()
+        async throws
+    {
         let directory = try TemporaryDirectory()
         let script = try directory.write(
             "import os, time\nopen(\"\(directory.path)/pid\", \"w\").write(f\"{os.getpid()} {dict(os.environ)}\")\n"

@@ -53,7 +53,7 @@ struct OutputTests {
     }
 
     @Test(arguments: ["2>/dev/full", "2>&-"])
-    func `what standard error did not take is dropped, in the log and in the audit stream`(
+    func `lines that standard error did not take are dropped, in the log and in the audit stream`(
         redirection: String
     ) async throws {
         let proxy = try await RedirectedProxy(redirection)

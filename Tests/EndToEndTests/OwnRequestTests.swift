@@ -22,7 +22,7 @@ struct OwnRequestTests {
         }
     }
 
-    @Test func `documents, webhook, spans, container credentials and doctor`() async throws {
+    @Test func `documents, webhook, spans, container credentials and doctor send the product's name`() async throws {
         let world = try Self.world()
         let api = try publishingAPI(naming: world.url)
         let environment = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": world.url + "/credentials"]

@@ -4,7 +4,7 @@ import Testing
 /// By `Fixtures/sign_in.py` in a real Chromium.
 @Suite("buttons of the page while events change it", .timeLimit(.minutes(3)))
 struct PagePressTests {
-    @Test func `of 21 presses none meets a button that was replaced`() async throws {
+    @Test func `of 21 presses none meets a button that an event has replaced`() async throws {
         let endpoint = try TokenEndpoint { _, number in .token("\(token)-\(number)", expiresIn: "4") }
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let names = ["billing", "calendar", "reports", "mail", "archive"]

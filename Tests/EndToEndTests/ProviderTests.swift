@@ -96,7 +96,7 @@ struct ProviderTests {
     ]
 
     @Test(
-        "sign-in, an ended token, a dead refresh token with its words, and recovery",
+        "a person signs in at a real provider, and recovers from an ended token and a dead refresh token",
         arguments: all.map(\.heading))
     func whole(heading: String) async throws {
         let provider = try #require(Self.all.first { $0.heading == heading })

@@ -55,7 +55,9 @@ struct RealClientsTests {
     ]
 
     @Test(arguments: clients, [true, false])
-    func `walks the course`(client: Client, asProxy: Bool) async throws {
+    func `each real client gets bodies up and down, its head and its deletion through the proxy`(
+        client: Client, asProxy: Bool
+    ) async throws {
         let origin = try Self.origin()
         let proxy = try await RunningProxy(to: origin, upstream: "listen: 127.0.0.1:0", listeners: 2)
         let base = asProxy ? "http://api.test/v1" : "http://127.0.0.1:\(proxy.upstreamPort)/v1"
@@ -116,7 +118,7 @@ struct RealClientsTests {
     }
 
     @Test(arguments: [false, true])
-    func `git clones and pushes, large packs too`(asUser: Bool) async throws {
+    func `git clones and pushes through the proxy, large packs too`(asUser: Bool) async throws {
         let folder = try TemporaryDirectory()
         let nobody = [
             "GIT_CONFIG_NOSYSTEM": "1", "HOME": folder.path, "GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "a",
@@ -151,7 +153,7 @@ struct RealClientsTests {
     }
 
     @Test(arguments: [false, true])
-    func `apt updates and downloads, pip installs`(asUser: Bool) async throws {
+    func `apt updates and downloads, and pip installs, through the proxy`(asUser: Bool) async throws {
         let folder = try TemporaryDirectory()
         try await ChildProcess.output(of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
         let origin = try RecordingOrigin { try $0.serve(folder: folder.path) }

@@ -24,7 +24,7 @@ struct ReasonPhraseTests {
     }
 
     @Test(arguments: ["curl", "wget", "urllib", "httpx", "aiohttp", "Node", "Go", "Java"])
-    func `of a refused CONNECT`(name: String) async throws {
+    func `programs show the reason phrase of a refused CONNECT`(name: String) async throws {
         let proxy = try await RunningProxy(
             ProxyConfiguration(
                 tokenEndpoint: "http://127.0.0.1:1/token",
@@ -69,7 +69,7 @@ struct ReasonPhraseTests {
             "\(child.transcript)")
     }
 
-    @Test func `of a request`() async throws {
+    @Test func `wget shows the reason phrase of a refused request`() async throws {
         let proxy = try await RunningProxy("{proxy: {listen: \"127.0.0.1:0\"}, upstreams: [{host: api.example.com}]}")
         let child = try await ChildProcess.run(
             ["wget", "-O-", "--tries=1", "http://api.exmaple.com/"],

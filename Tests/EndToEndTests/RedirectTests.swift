@@ -70,7 +70,7 @@ struct RedirectTests {
     }
 
     @Test(arguments: readers, [true, false])
-    func `a redirect is followed, with its cookie`(client: Client, asProxy: Bool) async throws {
+    func `a client follows a redirect, with its cookie`(client: Client, asProxy: Bool) async throws {
         let (output, origin) = try await Self.output(client, asProxy: asProxy, url: "/t")
         #expect(output.contains("landed with session=one"), "\(output)")
         #expect(origin.requests.map(\.target) == ["/t/start", "/t/landed"])
@@ -79,7 +79,7 @@ struct RedirectTests {
 
     /// Without a path in the `url`: cadaver compares the paths in a body with the paths it requested.
     @Test(arguments: movers)
-    func `a file is moved`(client: Client) async throws {
+    func `a client of WebDAV moves a file`(client: Client) async throws {
         let (output, origin) = try await Self.output(client, asProxy: false, url: "", below: "/t")
         let moves = origin.requests.filter { $0.method == "MOVE" }
         #expect(moves.map { $0.values("Destination") } == [["\(origin.url)/t/b.txt"]], "\(output)")

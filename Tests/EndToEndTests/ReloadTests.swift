@@ -63,7 +63,7 @@ struct ReloadTests {
         #expect(metrics.contains("heimdallr_configuration_good 1"))
     }
 
-    @Test func `SIGHUP does the same`() async throws {
+    @Test func `SIGHUP reloads the configuration as the command does`() async throws {
         let running = try await ReloadedProxy()
         try running.write(upstreams: Self.other(running.origin.url))
         running.proxy.process.signal(SIGHUP)
@@ -88,7 +88,9 @@ struct ReloadTests {
         ),
         ("admin:\n  listen: \"127.0.0.1:0\"\n  socket: FOLDER/admin.sock\nupstreams:\n\t- x\n", "config.yaml:5:1: "),
     ])
-    func `a wrong one leaves the one before in use, and is said wherever one looks`(text: String, location: String)
+    func `a wrong configuration leaves the one before in use, and is told wherever one looks`(
+        text: String, location: String
+    )
         async throws
     {
         let running = try await ReloadedProxy()
@@ -117,7 +119,7 @@ struct ReloadTests {
         #expect(well.ending == .exited(0), "\(well.transcript)")
     }
 
-    @Test func `what can't change while it runs is refused with its name`() async throws {
+    @Test func `a setting that can't change while the proxy runs is refused with its name`() async throws {
         let running = try await ReloadedProxy()
         try running.write(proxy: "threads: 2", more: "log: {format: json}\nplayground: true")
         let refused = try await running.reload(expecting: .exited(78))
@@ -222,7 +224,7 @@ struct ReloadTests {
         #expect(metrics.contains("heimdallr_requests_in_flight 0"), "\(metrics)")
     }
 
-    @Test func `a token request that hangs holds up neither reloads nor the end`() async throws {
+    @Test func `a token request that hangs delays neither reloads nor the end`() async throws {
         let gate = Gate()
         let hanging = try RecordingOrigin { _ in gate.wait() }
         let running = try await ReloadedProxy()
@@ -245,7 +247,7 @@ struct ReloadTests {
         gate.open()
     }
 
-    @Test func `under load, across twenty reloads, no request fails`() async throws {
+    @Test func `no request fails under load, across twenty reloads`() async throws {
         let running = try await ReloadedProxy()
         #expect(try await running.status() == 200)
         let load = Load(port: running.proxy.port)

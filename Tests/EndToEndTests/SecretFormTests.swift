@@ -6,7 +6,7 @@ import Testing
 struct SecretFormTests {
     private static let secret = "damaged-secret-0123456789"
 
-    @Test func `what a command prints and what a file turns into is judged at the start, later, and by doctor`()
+    @Test func `the form of a secret from a command or a changed file is judged at the start, later, and by doctor`()
         async throws
     {
         let endpoint = try TokenEndpoint.plain()

@@ -98,7 +98,7 @@ struct SecretsInMemoryTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `after a logout no token is left, nor anything of what brought it`(way: Way) async throws {
+    func `after a logout no token is left in memory, nor anything of what brought it`(way: Way) async throws {
         let endpoint = try endpoint()
         let (proxy, nginx) = try await proxy(
             endpoint, way,
@@ -112,7 +112,7 @@ struct SecretsInMemoryTests {
     }
 
     @Test(arguments: [Way.plain, .tls])
-    func `the same for a person who signed in at a browser`(way: Way) async throws {
+    func `after the logout of a person who signed in at a browser no token is left in memory`(way: Way) async throws {
         let endpoint = try endpoint()
         let (proxy, nginx) = try await proxy(
             endpoint, way,

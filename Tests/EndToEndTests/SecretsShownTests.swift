@@ -119,7 +119,7 @@ struct SecretsShownTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `in none of the ways to a credential, at the most talkative level`() async throws {
+    @Test func `no output shows a secret of any way to a credential, at the most talkative level`() async throws {
         let written = Written()
         let refusals = Mutex(0)
         let origin = try RecordingOrigin { exchange in

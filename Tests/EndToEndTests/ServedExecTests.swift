@@ -66,7 +66,7 @@ struct ServedExecTests {
         #expect((try? await RawClient.connect(port: number)) == nil)
     }
 
-    @Test func `each program has a proxy of its own`() async throws {
+    @Test func `each program under exec --serve has its own proxy`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in
             gate.wait()
@@ -80,7 +80,7 @@ struct ServedExecTests {
         #expect(try await [first.output, second.output] == ["/1", "/2"])
     }
 
-    @Test func `the exit code is the program's, or 128 and its signal`() async throws {
+    @Test func `the exit code of exec is the program's, or 128 and its signal`() async throws {
         #expect(try await exec("true").ending == .exited(0))
         #expect(try await exec("sh", "-c", "exit 3").ending == .exited(3))
         #expect(try await exec("sh", "-c", "kill -9 $$").ending == .exited(137))
@@ -90,7 +90,7 @@ struct ServedExecTests {
         #expect(try await exec(directory.path).ending == .exited(126))
     }
 
-    @Test func `the program gets what every program gets, and nothing of the proxy's`() async throws {
+    @Test func `the program gets the variables of every program, and nothing of the proxy's`() async throws {
         let status = try await exec("cat", "/proc/self/status")
         for field in ["SigIgn", "SigBlk", "SigCgt"] {
             let line = try #require(status.output.split(separator: "\n").first { $0.hasPrefix(field) })
@@ -195,7 +195,7 @@ struct ServedExecTests {
         try await eventually("the answer") { try directory.read("late") == "late" }
     }
 
-    @Test func `as the first process of a container it reaps orphans`() async throws {
+    @Test func `exec as the first process of a container reaps orphans`() async throws {
         let process = try await start(
             """
             for i in 1 2 3; do sh -c 'sleep 0.01 & exit'; done; echo ready
@@ -206,7 +206,7 @@ struct ServedExecTests {
         #expect(process.output == "ready\n/proc/1\n")
     }
 
-    @Test func `it reaps those in sessions of their own, too`() async throws {
+    @Test func `exec reaps orphans in sessions of their own, too`() async throws {
         let marks = directory.path
         let process = try await start(
             """

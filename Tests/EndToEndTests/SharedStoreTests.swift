@@ -56,7 +56,7 @@ struct SharedStoreTests {
         #expect(!status.output.contains("access-1") && !status.output.contains("refresh-1"))
     }
 
-    @Test func `what somebody wrote into a row turns no line of the status around`() async throws {
+    @Test func `a text that somebody wrote into a row turns no line of the status around`() async throws {
         _ = try await server.sql(
             "INSERT INTO heimdallr.token (space, client) VALUES ('\(space)', U&'a\\202E\\0085\\009B31m\\2066b')")
         let status = try await RunningProxy.run(["store", "status", "--config", try file("status.yaml", postgres)])
@@ -186,7 +186,8 @@ struct SharedStoreTests {
         #expect(endpoint.requests.count == 1)
     }
 
-    @Test func `what can't work stops the start and the check, and says what to do without the password`() async throws
+    @Test func `a store that can't work stops the start and the check, and says what to do without the password`()
+        async throws
     {
         try folder.write("host=localhost password=hunter2 horse", to: "database")
         let check = try await RunningProxy.run(["check", "--config", try file("bad.yaml", postgres)])
@@ -222,7 +223,7 @@ struct SharedStoreTests {
         #expect(rightless.contains("store init --sql --role"), "\(rightless)")
     }
 
-    @Test func `the statements can be printed, for whoever keeps the database`() async throws {
+    @Test func `the statements of the store can be printed, for whoever keeps the database`() async throws {
         let printed = try await RunningProxy.run(["store", "init", "--sql", "--role", "li\"mited"])
         #expect(printed.output.contains("CREATE TABLE IF NOT EXISTS heimdallr.token"))
         #expect(printed.output.contains("TO \"li\"\"mited\";"))

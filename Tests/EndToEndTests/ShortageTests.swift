@@ -51,7 +51,7 @@ struct ShortageTests {
         }
     }
 
-    @Test func `a start either can serve a request, or ends with the remedy`() async throws {
+    @Test func `a start with few descriptors can serve a request, or ends with the remedy`() async throws {
         let origin = try RecordingOrigin()
         // With fewer than some seven, the Swift runtime ends the process before `main`.
         for limit in [12, 14, 16, 18, 20, 22, 24, 28, 32] {

@@ -19,7 +19,7 @@ struct SignalTests {
         return mask & (1 << UInt64(number - 1)) != 0
     }
 
-    @Test func `while it starts`() async throws {
+    @Test func `a signal without a meaning makes a log line while the proxy starts`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let directory = try TemporaryDirectory()
         try directory.write(clientSecret, to: "secret")
@@ -44,7 +44,8 @@ struct SignalTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root"))
-    func `as the first process of a container it reaps every child, and still knows how its commands end`() async throws
+    func `as the first process of a container the proxy reaps every child, and knows how its commands end`()
+        async throws
     {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
@@ -72,7 +73,7 @@ struct SignalTests {
         }
     }
 
-    @Test func `while it drains`() async throws {
+    @Test func `a signal without a meaning makes a log line while the proxy drains`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in
             gate.wait()

@@ -58,7 +58,7 @@ struct SignedGrantTests {
     }
 
     @Test(
-        "a signed assertion, whatever the key (RFC 7523)",
+        "a signed assertion brings a token, whatever the key (RFC 7523)",
         arguments: [
             ("rsa", "RS256", ""), ("rsa", "PS256", "algorithm: PS256"), ("p256", "ES256", ""), ("p384", "ES384", ""),
             ("ed25519", "EdDSA", ""),
@@ -94,7 +94,7 @@ struct SignedGrantTests {
         #expect((claims["exp"] as? Int ?? 0) - (claims["iat"] as? Int ?? 0) == 120)
     }
 
-    @Test func `each assertion is another one, so a server may take it once`() async throws {
+    @Test func `each assertion differs from the last, so a server may take it once`() async throws {
         let key = try await key("p256")
         let server = try await AuthorizationServer(.grants(keys: key.set))
         let proxy = try await proxy(
@@ -140,7 +140,7 @@ struct SignedGrantTests {
         #expect(claims["scope"] as? String == "https://www.googleapis.com/auth/devstorage.read_only")
     }
 
-    @Test func `a SAML assertion from a file`() async throws {
+    @Test func `a SAML assertion from a file brings a token`() async throws {
         let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(
             server,
@@ -185,7 +185,7 @@ struct SignedGrantTests {
         #expect((claims["exp"] as? Int ?? 0) - (claims["iat"] as? Int ?? 0) <= 600)
     }
 
-    @Test func `what GitHub refuses is said in its words`() async throws {
+    @Test func `a refusal of GitHub is told in its words`() async throws {
         let key = try await key("rsa")
         let server = try await AuthorizationServer(.grants(keys: key.set))
         let proxy = try await proxy(server, client: github(server, "installation: 43"), ["app.pem": key.pem])

@@ -15,7 +15,7 @@ struct SilentAddressTests {
     }
 
     @Test(.disabled(if: PacketFilter.obstacle != nil, "\(PacketFilter.obstacle ?? "")"))
-    func `upstreams, token endpoints, tunnels, next proxies, collectors and webhooks are reached at the second`()
+    func `every kind of outgoing connection reaches a second address while the first is silent`()
         async throws
     {
         let folder = try TemporaryDirectory()

@@ -22,7 +22,7 @@ struct SocketActivationTests {
 
     private static let upstreams = "upstreams: [{host: a.example.com}]"
 
-    @Test func `are those of the configuration that have their addresses, of each kind`() async throws {
+    @Test func `passed sockets of each kind become the listeners that have their addresses`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let ports = try (0..<4).map { _ in try freePort() }
         let sockets = try TemporaryDirectory()
@@ -54,7 +54,7 @@ struct SocketActivationTests {
         for name in ["p.sock", "a.sock"] { #expect(FileManager.default.fileExists(atPath: "\(sockets.path)/\(name)")) }
     }
 
-    @Test func `stay where they were when nobody reads them again: connections wait for the next proxy`() async throws {
+    @Test func `connections at a passed socket wait for the next proxy when one has ended`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let port = try freePort()
         let script = try TemporaryDirectory()
@@ -93,7 +93,7 @@ struct SocketActivationTests {
         #expect(try await shell.ended() == .exited(0))
     }
 
-    @Test func `go by their names where the configuration can't know the address`() async throws {
+    @Test func `passed sockets go by their names where the configuration can't know the address`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let (first, second) = (try freePort(), try freePort())
         let proxy = try await RunningProxy(
@@ -103,7 +103,7 @@ struct SocketActivationTests {
     }
 
     @Test(arguments: ["serve", "check"])
-    func `are an error where nothing in the configuration listens there`(verb: String) async throws {
+    func `a passed socket that no listener fits is an error`(verb: String) async throws {
         let (port, other) = (try freePort(), try freePort())
         let run = try await Self.start(
             "proxy: {listen: \"127.0.0.1:\(port)\"}\n" + Self.upstreams, verb: verb,
@@ -121,14 +121,15 @@ struct SocketActivationTests {
         ("udp", "it is no stream socket"), ("pipe", "it is no socket"), ("closed", "it is no"),
         ("connected", "it does not listen"), ("abstract", "it is an abstract Unix socket"),
     ])
-    func `are looked at`(what: String, reason: String) async throws {
+    func `a passed descriptor of the wrong kind is an error with the reason`(what: String, reason: String) async throws
+    {
         let run = try await Self.start(Self.upstreams, [what])
         #expect(run.ending == .exited(78), "\(run.transcript)")
         #expect(
             run.errors.contains("descriptor 3 (FileDescriptorName=unknown) can't be used: \(reason)"), "\(run.errors)")
     }
 
-    @Test func `may let in no more than the configuration does`() async throws {
+    @Test func `a passed socket may let in no more than the configuration does`() async throws {
         for (mode, words, code) in [("666", "mode 0666", Int32(78)), ("640", "", 0)] {
             let run = try await Self.start(
                 "proxy: {listen: \"unix:FOLDER/p.sock\"}\n" + Self.upstreams, verb: "check",
@@ -148,7 +149,7 @@ struct SocketActivationTests {
         #expect(open.errors.contains("open: true"), "\(open.errors)")
     }
 
-    @Test func `are nobody's who has another number, and no child hears of them`() async throws {
+    @Test func `sockets passed to another process are not taken, and no child inherits them`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let (unused, other) = (try freePort(), try freePort())
         let proxy = try await RunningProxy(
@@ -180,7 +181,7 @@ struct SocketActivationTests {
         for name in ["LISTEN_", "NOTIFY_SOCKET", "WATCHDOG_USEC"] { #expect(!environment.contains(name)) }
     }
 
-    @Test func `outlive changes of the configuration, which can't lose them`() async throws {
+    @Test func `passed sockets outlive changes of the configuration, which can't lose them`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let port = try freePort()
         let proxy = try await RunningProxy(
@@ -205,7 +206,7 @@ struct SocketActivationTests {
         #expect(try await proxy.get("http://api.test/").status == 200)
     }
 
-    @Test func `who has started the proxy hears how it is`() async throws {
+    @Test func `the service manager hears of start, readiness, reload and end`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let folder = try TemporaryDirectory()
         let port = try freePort()

@@ -90,7 +90,7 @@ struct StartCheckTests {
             sentence: "can't use the admin socket FOLDER/none/socket: "),
     ]
 
-    @Test("each fault", arguments: cases.indices)
+    @Test("check finds each fault that a start refuses, in the same words", arguments: cases.indices)
     func faults(index: Int) async throws {
         let one = Self.cases[index]
         let folder = try TemporaryDirectory()
@@ -135,7 +135,9 @@ struct StartCheckTests {
         #expect(check.errors.contains("warning: \(file):2:8: can't use the admin socket /run/\(name)/admin.sock"))
     }
 
-    @Test func `what a start makes is not missed, a port in use is nobody's fault, and nothing is made`() async throws {
+    @Test func `check misses no folder that a start makes, blames no one for a busy port, and makes nothing`()
+        async throws
+    {
         let folder = try TemporaryDirectory()
         try Self.setMode(0o600, try folder.write(Self.key, to: "key"))
         let busy = try RawListener()

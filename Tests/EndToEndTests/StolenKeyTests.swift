@@ -75,7 +75,9 @@ struct StolenKeyTests {
     }
 
     /// `localhost` is for the programs of `exec` a host without the proxy.
-    @Test func `no key that can sign is in its memory, and programs of exec refuse what another opens`() async throws {
+    @Test func `no key that can sign is in the proxy's memory, and programs of exec refuse what another opens`()
+        async throws
+    {
         let loot = try await steal()
         let found = loot.found
         // The search finds keys that are there.
@@ -117,7 +119,7 @@ struct StolenKeyTests {
     }
 
     /// Java, too, heeds the constraints of an intermediate.
-    @Test func `with a wildcard the intermediate's key is in memory, and opens no host outside of its domain`()
+    @Test func `a wildcard's intermediate key is in memory, and opens no host outside of its domain`()
         async throws
     {
         let endpoint = try TokenEndpoint.plain()
@@ -138,7 +140,7 @@ struct StolenKeyTests {
     }
 
     /// The same programs ask such a server if its certificate is of an authority that their environment names.
-    @Test func `they accept another authority's, which they trusted before`() async throws {
+    @Test func `the programs accept another authority where a variable names it`() async throws {
         let server = try await SecureOrigin(packages: true)
         let file = server.certificateFile
         let apt = try directory.write("Acquire::https::CaInfo \"\(file)\";\n", to: "apt.conf")

@@ -25,7 +25,7 @@ struct SurroundingsTests {
         #expect(proxy.log.contains("warning: SSLKEYLOGFILE: "), "\(proxy.log)")
     }
 
-    @Test func `in a JSON log the warning is an object, too`() async throws {
+    @Test func `the warning of SSLKEYLOGFILE is an object in a JSON log`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(
             "proxy: {listen: \"127.0.0.1:0\"}\nlog: {format: json}\nupstreams: [{host: a.test}]", to: "config.yaml")
@@ -39,7 +39,7 @@ struct SurroundingsTests {
     }
 
     @Test(arguments: [["doctor"], ["check"], ["doctor", "--json"]])
-    func `commands that ask servers write none either`(command: [String]) async throws {
+    func `commands that ask servers write no TLS keys to SSLKEYLOGFILE either`(command: [String]) async throws {
         let directory = try TemporaryDirectory()
         let keys = directory.path(of: "keys.log")
         let nginx = try await Nginx.secure()
@@ -157,7 +157,9 @@ struct SurroundingsTests {
         #expect(lines.contains { $0.hasPrefix("<6>") && $0.contains(" info request ") }, "\(proxy.log)")
     }
 
-    @Test func `errors of a wrong configuration have theirs, and no other reader sees any`() async throws {
+    @Test func `errors of a wrong configuration have the journal's priorities, and no other reader sees any`()
+        async throws
+    {
         let directory = try TemporaryDirectory()
         let file = try directory.write("upstreams: [{host: a.test, no_such_key: 1}]", to: "config.yaml")
         let command = [try Repository.executable(), "serve", "--config", file]

@@ -33,7 +33,8 @@ struct SystemdTests {
         return directory
     }
 
-    @Test func `nothing is wrong with them, and little can be done with what they start`() async throws {
+    @Test func `systemd finds nothing wrong with the units, and little can be done with what they start`() async throws
+    {
         let units = try Self.installed()
         for name in ["heimdallr-proxy.service", "heimdallr-proxy.socket", "heimdallr-proxy-admin.socket"] {
             let verified = try await ChildProcess.run([
@@ -52,7 +53,7 @@ struct SystemdTests {
     private static let reasonNot: String? = geteuid() == 0 ? nil : "a sandbox needs root"
 
     @Test(.enabled(if: reasonNot == nil, "\(reasonNot ?? "")"))
-    func `in the unit's sandbox everything works: names, TLS, the store, commands, sockets, reading again`()
+    func `everything works in the unit's sandbox: names, TLS, the store, commands, sockets, reading again`()
         async throws
     {
         let nginx = try await Nginx.secure()

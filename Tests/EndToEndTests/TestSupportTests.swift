@@ -53,7 +53,7 @@ struct TestSupportTests {
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a\r\nx\r\n0\r\n\r\n",
     ])
-    func `an origin finds fault with what two readers could read differently`(request: String) async throws {
+    func `an origin finds fault with requests that two readers could read differently`(request: String) async throws {
         let origin = try RecordingOrigin()
         let client = try await RawClient.connect(port: origin.port)
         try await client.send(request)
@@ -104,7 +104,9 @@ struct TestSupportTests {
     }
 
     @Test(arguments: UnmodifiedProgramsTests.programs + [UnmodifiedProgramsTests.node])
-    func `each program says what it is meant to say`(program: UnmodifiedProgramsTests.Program) async throws {
+    func `each program of these tests sends the requests that it is meant to`(program: UnmodifiedProgramsTests.Program)
+        async throws
+    {
         let origin = try RecordingOrigin()
         for command in try program.command("\(origin.url)/x") {
             try await ChildProcess.output(of: command, environment: ["http_proxy": nil, "HTTP_PROXY": nil])

@@ -58,7 +58,7 @@ struct TokenLifeTests {
         #expect(try await server.tokens().refresh == 2)
     }
 
-    @Test func `reuse kills a chain at the server: somebody is asked for, and a new token needs no restart`()
+    @Test func `reuse kills a chain at the server: a sign-in is asked for, and a new token needs no restart`()
         async throws
     {
         let server = try await DjangoOAuthToolkit()
@@ -108,7 +108,9 @@ struct TokenLifeTests {
 
 @Suite("a token endpoint's failures", .timeLimit(.minutes(2)))
 struct TokenFailureReportTests {
-    @Test func `each is in status, an event, a metric and one line of the log, without secrets`() async throws {
+    @Test func `each failure of a token endpoint is in status, an event, a metric and one log line, without secrets`()
+        async throws
+    {
         // A server that echoes its input.
         let description = "client \(clientSecret) is unknown"
         let faults: [(name: String, words: String, endpoint: TokenEndpoint)] = [

@@ -33,7 +33,7 @@ struct TracingTests {
         }
     }
 
-    @Test func `of requests and token requests, by OpenTelemetry's own schema`() async throws {
+    @Test func `a collector gets spans of requests and token requests, by OpenTelemetry's own schema`() async throws {
         let collector = try await SpanCollector()
         let origin = try RecordingOrigin { exchange in
             exchange.pause(.milliseconds(60))
@@ -97,7 +97,7 @@ struct TracingTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
-    @Test func `over TLS, with headers that are secrets; what is left goes at the end`() async throws {
+    @Test func `spans go over TLS, with headers that are secrets; the rest goes at the end`() async throws {
         let collector = try await SpanCollector(isSecure: true)
         let origin = try RecordingOrigin()
         let anchors = try #require(collector.authority).certificateFile
@@ -118,7 +118,7 @@ struct TracingTests {
         #expect(!proxy.log.contains("collector-key"))
     }
 
-    @Test func `a certificate of somebody else's gets nothing`() async throws {
+    @Test func `a collector with somebody else's certificate gets nothing`() async throws {
         let collector = try await SpanCollector(isSecure: true)
         let origin = try RecordingOrigin()
         let proxy = try await proxy(collector.url, to: origin)
@@ -131,7 +131,7 @@ struct TracingTests {
     }
 
     @Test(
-        "what a collector is asked again with, and after how long",
+        "a collector is asked again after the failures and the time that the protocol names",
         arguments: [
             ("status:429:2", 1.9), ("status:503:1", 0.95), ("status:502", 0.45), ("close", 0.45), ("hugehead", 0.45),
         ])
@@ -152,7 +152,7 @@ struct TracingTests {
     }
 
     @Test(
-        "what is refused is dropped, and not sent again",
+        "spans that a collector refuses are dropped, and not sent again",
         arguments: ["status:400", "status:500", "redirect", "huge"])
     func refused(behaviour: String) async throws {
         let collector = try await SpanCollector([behaviour])
@@ -170,7 +170,7 @@ struct TracingTests {
         if behaviour == "huge" { #expect(try proxy.process.peakResidentMemory() < 96 << 20) }
     }
 
-    @Test func `what a collector takes in part, or answers with garbage, is not sent again`() async throws {
+    @Test func `spans that a collector takes in part, or answers with garbage, are not sent again`() async throws {
         let collector = try await SpanCollector(["partial:1:too old\u{1b}[31m", "garbage"])
         let origin = try RecordingOrigin()
         let proxy = try await proxy(collector.url, to: origin)

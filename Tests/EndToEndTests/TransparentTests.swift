@@ -88,7 +88,7 @@ struct TransparentTests {
     }
 
     @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"), arguments: ["nft", "iptables"])
-    func `their requests get tokens, and the proxy's own pass`(tool: String) async throws {
+    func `requests of redirected programs get tokens, and the proxy's own pass`(tool: String) async throws {
         let folder = try TemporaryDirectory()
         let output = try await ChildProcess.output(
             of: [

@@ -21,7 +21,7 @@ struct TunnelTests {
 
     // MARK: Programs
 
-    @Test func `curl, through a tunnel that is asked for and through one that it makes for https`() async throws {
+    @Test func `curl passes a tunnel that it is told to use, and one that it makes for https`() async throws {
         let nginx = try await Nginx.secure()
         let proxy = try await Self.proxy("localhost:\(nginx.httpsPort), localhost:\(nginx.httpPort)")
         let plain = try await ChildProcess.output(
@@ -46,7 +46,7 @@ struct TunnelTests {
         try await eventually("the log") { proxy.log.contains("method=CONNECT host=localhost:1 ") }
     }
 
-    @Test func `git clones and pushes through one`() async throws {
+    @Test func `git clones and pushes through a tunnel`() async throws {
         let folder = try TemporaryDirectory()
         let authority = try await PrivateCA()
         let environment = Self.none.merging([
@@ -81,7 +81,7 @@ struct TunnelTests {
         try await eventually("the log") { proxy.log.contains("method=CONNECT host=localhost:\(nginx.httpsPort)") }
     }
 
-    @Test func `pip installs through one`() async throws {
+    @Test func `pip installs through a tunnel`() async throws {
         let folder = try TemporaryDirectory()
         try await ChildProcess.output(of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
         let nginx = try await Nginx.secure(locations: "location / { root \(folder.path); index index.html; }")
@@ -151,7 +151,7 @@ struct TunnelTests {
 
     // MARK: Load
 
-    @Test func `1,000 at once, all alive, in bounded memory`() async throws {
+    @Test func `a thousand tunnels at once are alive, in bounded memory`() async throws {
         let server = try ChildProcess(["/usr/bin/python3", fixture("tunnel_crowd.py"), "echo"])
         let port = try await server.printedPort()
         let proxy = try await Self.proxy("127.0.0.1:\(port)", more: "max_connections: 1100")
@@ -163,7 +163,7 @@ struct TunnelTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
-    @Test func `200 that are not read hold no more than 64 KiB each`() async throws {
+    @Test func `two hundred tunnels that are not read hold no more than 64 KiB each`() async throws {
         let server = try ChildProcess(["/usr/bin/python3", fixture("tunnel_crowd.py"), "flood"])
         let port = try await server.printedPort()
         let proxy = try await Self.proxy("127.0.0.1:\(port)")
@@ -179,7 +179,7 @@ struct TunnelTests {
     }
 
     @Test(arguments: ["tunnel", "upgrade"])
-    func `1 GiB each way through one costs less than 16 MiB`(kind: String) async throws {
+    func `a tunnel with 1 GiB each way costs less than 16 MiB`(kind: String) async throws {
         let server = try ChildProcess([
             "/usr/bin/python3", fixture("tunnel_crowd.py"), kind == "upgrade" ? "switch" : "exchange",
         ])

@@ -87,7 +87,7 @@ struct UnmodifiedProgramsTests {
     }
 
     @Test(arguments: programs)
-    func `with http_proxy`(program: Program) async throws {
+    func `unmodified programs get their token with http_proxy`(program: Program) async throws {
         let running = try await Self.proxyAndOrigin()
         let (origin, proxy) = (running.origin, running.proxy)
         try await run(
@@ -96,7 +96,7 @@ struct UnmodifiedProgramsTests {
         #expect(proxy.tokenRequests == 1)
     }
 
-    @Test func `Node's fetch, which asks for CONNECT`() async throws {
+    @Test func `Node's fetch, which asks for CONNECT, gets its token`() async throws {
         let running = try await Self.proxyAndOrigin()
         let fetch = Program(name: "Node fetch") { url in
             [
@@ -125,7 +125,7 @@ struct UnmodifiedProgramsTests {
     }
 
     @Test(arguments: programs + [node])
-    func `with the upstream's listener as base URL`(program: Program) async throws {
+    func `unmodified programs get their token with the upstream's listener as base URL`(program: Program) async throws {
         let running = try await Self.proxyAndOrigin()
         let (origin, proxy) = (running.origin, running.proxy)
         try await run(

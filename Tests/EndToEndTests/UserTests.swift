@@ -55,7 +55,7 @@ struct UserTests {
         #expect(origin.requests.count == count)
     }
 
-    @Test func `nothing that is not right comes in, and the log tells no secret`() async throws {
+    @Test func `no wrong credential gets in, and the log tells no secret`() async throws {
         let proxy = try await proxy()
         let good = "alice:\(Self.password)"
         let values: [[(String, String)]] = [
@@ -140,7 +140,7 @@ struct UserTests {
         #expect(origin.connections.isEmpty)
     }
 
-    @Test func `the secret is that of the file, as it is now`() async throws {
+    @Test func `the secret of a user is that of its file, as it is now`() async throws {
         let proxy = try await proxy()
         @Sendable func status(_ password: String) async throws -> Int {
             try await proxy.send("GET", "http://api.test/x", fields: [basic("alice:\(password)")]).status
@@ -161,7 +161,7 @@ struct UserTests {
         try await eventually("the file counts") { try await status("back") == 200 }
     }
 
-    @Test func `one whose secret is lost keeps nobody else out`() async throws {
+    @Test func `a user whose secret is lost keeps nobody else out`() async throws {
         let proxy = try await proxy(users: "alice: {file: FOLDER/alice}\n  bob: another")
         try await ChildProcess.output(of: ["rm", proxy.directory.path(of: "alice")])
         @Sendable func status(_ credentials: String) async throws -> Int {
@@ -205,7 +205,9 @@ struct UserTests {
         #expect(!proxy.log.contains("SEKRET"))
     }
 
-    @Test func `guesses are slow, for requests and for tunnels, and those who know theirs never wait`() async throws {
+    @Test func `guesses are slow, for requests and for tunnels, and users with the right password never wait`()
+        async throws
+    {
         let proxy = try await proxy(proxy: "connect: tunnel\ntunnels: [\"\(origin.authority)\"]")
         let port = proxy.port
         let answered = Recorder<Int>()
@@ -271,7 +273,7 @@ struct UserTests {
         withExtendedLifetime(clients) {}
     }
 
-    @Test func `metrics and status know nothing of them`() async throws {
+    @Test func `metrics and status know nothing of users`() async throws {
         let proxy = try await proxy(more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")
         let good = basic("alice:\(Self.password)")
         #expect(try await proxy.send("GET", "http://api.test/x", fields: [good]).status == 200)
@@ -291,7 +293,7 @@ struct UserTests {
         }
     }
 
-    @Test func `they are asked on every listener, loopback and Unix socket alike`() async throws {
+    @Test func `users are asked for on every listener, loopback and Unix socket alike`() async throws {
         let proxy = try await RunningProxy(
             to: origin,
             proxy: """

@@ -83,7 +83,7 @@ struct WebPageTests {
         }
     }
 
-    @Test func `with browsers: true they come in, though not by rebinding`() async throws {
+    @Test func `with browsers: true pages come in, though not by rebinding`() async throws {
         let paths = try await browse([("ip", "127.0.0.1", 3), ("own", "rebound.test", 3)])
         let statuses = try await statuses(paths)
         for path in paths where path.hasPrefix("/own/") { #expect(statuses[path] == ["status=403"]) }

@@ -62,7 +62,7 @@ struct WebSocketTests {
     }
 
     @Test(arguments: [true, false])
-    func `and through the proxy, by its Host`(tls: Bool) async throws {
+    func `websockets talks through the proxy, by its Host`(tls: Bool) async throws {
         let running = try await ServerAndProxy(tls: tls)
         #expect(
             try await running.talk("websockets", "ws://ws.test/chat?x=1", by: running.listener)
@@ -77,7 +77,7 @@ struct WebSocketTests {
                 == ["saw Bearer \(token)", "same True", "same True", "end 1000"])
     }
 
-    @Test func `websocket-client talks too`() async throws {
+    @Test func `websocket-client talks through the proxy, too`() async throws {
         let running = try await ServerAndProxy(tls: true)
         #expect(
             try await running.talk("websocket-client", "\(running.base)/chat")
@@ -91,7 +91,7 @@ struct WebSocketTests {
         #expect(lines.first?.hasPrefix("saw Bearer \(token)") == true, "\(lines)")
     }
 
-    @Test func `a host that is only in tunnels gets one, and no token`() async throws {
+    @Test func `a host that is only in tunnels gets a tunnel, and no token`() async throws {
         let running = try await ServerAndProxy(tls: false)
         let port = running.serverPort
         let tunnelling = try await RunningProxy(
@@ -101,7 +101,7 @@ struct WebSocketTests {
     }
 
     @Test(arguments: [true, false])
-    func `a refusal reaches the library as it was said`(tls: Bool) async throws {
+    func `a refusal reaches the WebSocket library as it was said`(tls: Bool) async throws {
         let running = try await ServerAndProxy(tls: tls)
         #expect(try await running.talk("websockets", "\(running.base)/refuse") == ["refused 403 not you"])
     }
@@ -119,7 +119,7 @@ struct WebSocketTests {
     }
 
     @Test(arguments: [true, false])
-    func `a program that is killed ends it for the server within a second`(tls: Bool) async throws {
+    func `a program that is killed ends its WebSocket for the server within a second`(tls: Bool) async throws {
         let running = try await ServerAndProxy(tls: tls)
         let fastest = try await shortest(under: .seconds(1)) {
             let program = try ChildProcess(
@@ -135,7 +135,7 @@ struct WebSocketTests {
     }
 
     @Test(arguments: [true, false])
-    func `a server that is killed ends it for the program within a second`(tls: Bool) async throws {
+    func `a server that is killed ends its WebSocket for the program within a second`(tls: Bool) async throws {
         let fastest = try await shortest(under: .seconds(1)) {
             let running = try await ServerAndProxy(tls: tls)
             let program = try ChildProcess(
@@ -148,7 +148,7 @@ struct WebSocketTests {
         #expect(fastest < .seconds(1))
     }
 
-    @Test func `SIGTERM leaves it drain_timeout`() async throws {
+    @Test func `SIGTERM leaves a WebSocket drain_timeout`() async throws {
         let running = try await ServerAndProxy(tls: true, proxy: "drain_timeout: 1s")
         let program = try ChildProcess(
             [try Repository.python(), fixture("web_sockets.py"), "hold", "\(running.base)/chat"])
@@ -159,7 +159,7 @@ struct WebSocketTests {
         try await eventually("the program sees the end") { program.output == "held\nend 1006\n" }
     }
 
-    @Test func `beside requests over HTTP 2 to the same upstream`() async throws {
+    @Test func `a WebSocket works beside requests over HTTP 2 to the same upstream`() async throws {
         let authority = try await PrivateCA()
         let server = try ChildProcess([try Repository.python(), fixture("web_sockets.py"), "serve"])
         let nginx = try await Nginx(
@@ -189,7 +189,7 @@ struct WebSocketTests {
     }
 
     @Test(arguments: [true, false])
-    func `through a next proxy, which sees no token where there is TLS`(tls: Bool) async throws {
+    func `a WebSocket goes through a next proxy, which sees no token where there is TLS`(tls: Bool) async throws {
         let running = try await ServerAndProxy(tls: tls)
         let next = try await RunningProxy(
             to: "http://127.0.0.1:1", proxy: "connect: tunnel\ntunnels: [localhost:\(running.serverPort)]")
@@ -221,7 +221,8 @@ struct WebSocketTests {
     }
 
     @Test(arguments: ["/farewell", "/silent-end", "/reset"])
-    func `every kind of end reaches the client within a second, behind what was said before`(path: String) async throws
+    func `every end of the server reaches the client within a second, behind what was said before`(path: String)
+        async throws
     {
         let running = try await serverAndProxy()
         let fastest = try await shortest(under: .seconds(1)) {
@@ -254,7 +255,7 @@ struct WebSocketTests {
         #expect(fastest < .seconds(1))
     }
 
-    @Test func `megabytes there and back over TLS`() async throws {
+    @Test func `megabytes go there and back over TLS in a WebSocket`() async throws {
         let running = try await serverAndProxy()
         let client = try await open(running.proxy, "/echo")
         var bytes = (0..<65_521).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }

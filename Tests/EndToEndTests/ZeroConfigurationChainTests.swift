@@ -4,7 +4,7 @@ import Testing
 @Suite("the chain from an API to its server, with real servers and broken links", .timeLimit(.minutes(3)))
 struct ZeroConfigurationChainTests {
     @Test(
-        "an issuer with a path, its metadata at any of three addresses: signed in once, then refreshed by itself",
+        "an issuer with a path is found at any of three addresses, signed in at once, and refreshed by itself",
         arguments: PathIssuers.Kind.allCases)
     func paths(_ kind: PathIssuers.Kind) async throws {
         let servers = try await PathIssuers(kind, tokenSeconds: 4)
@@ -63,7 +63,7 @@ struct ZeroConfigurationChainTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("a gRPC call without a token: UNAUTHENTICATED asks for the sign-in, as a 401 does")
+    @Test("UNAUTHENTICATED of a gRPC call without a token asks for the sign-in, as a 401 does")
     func calls() async throws {
         let api = try publishingAPI(naming: "https://a.example")
         let refusing = try RecordingOrigin { exchange in
@@ -127,7 +127,7 @@ struct ZeroConfigurationChainTests {
         #expect(why.output.contains("fault        the API's metadata \(sentence)"), "\(why.transcript)")
     }
 
-    @Test("why names the documents' server and the origin of the client; the API's own metadata is refused")
+    @Test("why names the documents' server and the client's origin; the API's own metadata is refused")
     func why() async throws {
         let server = try await MCPServer(.mcp)
         let proxy = try await RunningProxy.auto(server.url)
@@ -148,7 +148,7 @@ struct ZeroConfigurationChainTests {
         #expect(hidden.output.contains("404"), "\(hidden.transcript)")
     }
 
-    @Test("a server that has forgotten the client before a sign-in: the page registers anew, once")
+    @Test("a server that has forgotten the client before a sign-in gets a new registration by the page, once")
     func forgotten() async throws {
         let server = try await MCPServer(.mcp)
         let proxy = try await RunningProxy.auto(server.url)
@@ -168,7 +168,7 @@ struct ZeroConfigurationChainTests {
         #expect(try await server.registrations() == 1)
     }
 
-    @Test("a published document and a key: Authlib takes the proxy's assertions, for the code and for each refresh")
+    @Test("Authlib takes the assertions of a published document's key, for the code and for each refresh")
     func documentAndKey() async throws {
         let (folder, port) = (try TemporaryDirectory(), try freePort())
         let servers = try await PathIssuers(.authlib, tokenSeconds: 3, documents: folder.path)

@@ -60,7 +60,7 @@ struct ZeroConfigurationConsentTests {
     }
 
     @Test(
-        "the API names another server after the page was shown: neither Continue nor a typed secret reaches it unseen",
+        "after another server was named neither Continue nor a typed secret reaches it unseen",
         arguments: [true, false])
     func moved(registers: Bool) async throws {
         let (first, second) = (try server(registers: registers), try server(registers: registers))
@@ -138,7 +138,7 @@ struct ZeroConfigurationConsentTests {
         #expect(try await browser.press("go", on: shown, "mcp.test", at: admin).contains("Signed in"))
     }
 
-    @Test("the command that waits learns of the sign-in at the page")
+    @Test("the waiting command learns of the sign-in at the page")
     func command() async throws {
         let server = try server(registers: true)
         let api = try FickleAPI().origin([server.url])

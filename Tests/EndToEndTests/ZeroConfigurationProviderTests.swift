@@ -37,7 +37,9 @@ struct ZeroConfigurationProviderTests {
         }
     }
 
-    @Test func `Entra ID: the operator's word for PKCE, and no resource, from the sign-in to a refresh`() async throws {
+    @Test func `Entra ID gets the operator's word for PKCE, and no resource, from the sign-in to a refresh`()
+        async throws
+    {
         let server = try Self.server()
         let api = try publishingAPI(naming: server.url)
         let without = #"{resource: ""}"#

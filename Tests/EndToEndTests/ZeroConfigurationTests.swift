@@ -22,7 +22,7 @@ struct ZeroConfigurationTests {
     ]
 
     @Test(
-        "an MCP server of PyPI: one consent, then its own unmodified client and plain requests, across token lives and a restart",
+        "an MCP server of PyPI serves its own client after one consent, across token lives and a restart",
         arguments: MCPServer.Kind.allCases)
     func protocolServer(_ kind: MCPServer.Kind) async throws {
         let server = try await MCPServer(kind, tokenSeconds: 16)
@@ -157,7 +157,7 @@ struct ZeroConfigurationTests {
         #expect(doctor.output.contains("will be registered at the sign-in"), "\(doctor.transcript)")
     }
 
-    @Test("what the API says of its own sign-in stays here, unless discovery is passed on")
+    @Test("an API's words about its own sign-in stay here, unless discovery is passed on")
     func hiding() async throws {
         let origin = try RecordingOrigin { exchange in
             let request = try exchange.readBody()
@@ -212,7 +212,7 @@ struct ZeroConfigurationTests {
         #expect(!proxy.log.contains(DjangoOAuthToolkit.browser.secret))
     }
 
-    @Test("a rule by field: a policy for each tool, without reading a body")
+    @Test("rules by field give each tool its policy, without reading a body")
     func fields() async throws {
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint.plain()

@@ -118,7 +118,7 @@ struct RequestFramingTests {
         #expect(parsed(row.input).keepAlive == row.expected)
     }
 
-    @Test("Expect: only 100-continue, only on 1.1, only with content (RFC 9110 10.1.1)")
+    @Test("Expect may be 100-continue alone, only on 1.1, only with content (RFC 9110 10.1.1)")
     func expectations() {
         let expect = "Expect: 100-Continue\r\n"
         #expect(parsed(Self.request(expect + "Content-Length: 5\r\n")).expectsContinue)
