@@ -25,71 +25,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
     ],
     targets: [
-        .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CLibssl", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CLibnghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
-        .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
-        .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
-        .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
-        .target(
-            name: "PostgresStore",
-            dependencies: ["CLibpq", "Cryptography", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
-            swiftSettings: strict),
-        .target(
-            name: "SharedStore", dependencies: ["Cryptography", "Heimdallr", "WireText"], swiftSettings: strict),
-        .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
-        .target(name: "WireText", swiftSettings: strict),
-        .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
-        .target(
-            name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "WireText"],
-            swiftSettings: strict),
-        .target(
-            name: "HeimdallrHTTPTypes",
-            dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict
-        ),
-        .target(name: "HeimdallrFoundation", dependencies: ["Heimdallr"], swiftSettings: strict),
-        .target(
-            name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport", "WireText"], swiftSettings: strict),
-        .systemLibrary(name: "CLinux"),
-        .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
-        .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
-        .target(name: "HTML", dependencies: ["WireText"], swiftSettings: strict),
-        .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
-        .target(name: "FileSystem", swiftSettings: strict),
-        .target(
-            name: "Enclosure", dependencies: ["CLinux", "FileSystem", "Reactor", "WireText"], swiftSettings: strict),
-        .target(name: "Reports", swiftSettings: strict),
-        .target(
-            name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
-            resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
-        .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
-        .target(
-            name: "HTTPServer", dependencies: ["HTTP2", "HTTPMessage", "Reactor", "WireText"], swiftSettings: strict),
-        .target(
-            name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor", "WireText"], swiftSettings: strict),
-        .target(
-            name: "Proxy",
-            dependencies: [
-                "Cryptography", "FileSystem", "HTTP2", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr",
-                "CurlTransport",
-                "Configuration", "Reports", "SigV4", "TLSServer", "WireText",
-            ],
-            resources: [.embedInCode("Answers/Problems.tsv")], swiftSettings: strict),
-        .target(
-            name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"],
-            swiftSettings: strict),
-        .target(
-            name: "Administration",
-            dependencies: [
-                "Cryptography", "FileSystem", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "QRCode", "Reactor",
-                "Reports", "WireText", .product(name: "Logging", package: "swift-log"),
-            ],
-            resources: [
-                .embedInCode("Page/PageStyle.css"), .embedInCode("Page/PageScript.js"),
-                .embedInCode("Page/PageIcon.svg"),
-            ], swiftSettings: strict),
+        // Top down: a target imports only targets of the floors below it. docs/architecture.md says what each is for.
+        // The executable.
         .executableTarget(
             name: "HeimdallrProxy",
             dependencies: [
@@ -100,26 +37,115 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
+        // What it is made of.
         .target(
-            name: "TestSupport", dependencies: ["Reactor"], path: "Tests/TestSupport", exclude: ["Fixtures"],
+            name: "Proxy",
+            dependencies: [
+                "Cryptography", "FileSystem", "HTTP2", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr",
+                "CurlTransport",
+                "Configuration", "Reports", "SigV4", "TLSServer", "WireText",
+            ],
+            resources: [.embedInCode("Answers/Problems.tsv")], swiftSettings: strict),
+        .target(
+            name: "Administration",
+            dependencies: [
+                "Cryptography", "FileSystem", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "QRCode", "Reactor",
+                "Reports", "WireText", .product(name: "Logging", package: "swift-log"),
+            ],
+            resources: [
+                .embedInCode("Page/PageStyle.css"), .embedInCode("Page/PageScript.js"),
+                .embedInCode("Page/PageIcon.svg"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"],
             swiftSettings: strict),
-        .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "SigV4Tests", dependencies: ["SigV4", "TestSupport", "WireText"], swiftSettings: strict),
-        .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
-        .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
-        .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
+        .target(
+            name: "PostgresStore",
+            dependencies: ["CLibpq", "Cryptography", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
+            swiftSettings: strict),
+        // The library's bridges and shared stores; the HTTP server.
+        .target(
+            name: "SharedStore", dependencies: ["Cryptography", "Heimdallr", "WireText"], swiftSettings: strict),
+        .target(
+            name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport", "WireText"], swiftSettings: strict),
+        .target(
+            name: "HeimdallrHTTPTypes",
+            dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict
+        ),
+        .target(name: "HeimdallrFoundation", dependencies: ["Heimdallr"], swiftSettings: strict),
+        .target(
+            name: "HTTPServer", dependencies: ["HTTP2", "HTTPMessage", "Reactor", "WireText"], swiftSettings: strict),
+        // OAuth, settings, transports, TLS, signatures.
+        .target(
+            name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "WireText"],
+            swiftSettings: strict),
+        .target(
+            name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
+            resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
+        .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
+        .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
+        .target(
+            name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor", "WireText"], swiftSettings: strict),
+        .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
+        .target(
+            name: "Enclosure", dependencies: ["CLinux", "FileSystem", "Reactor", "WireText"], swiftSettings: strict),
+        // Messages, pages, the loop, cryptography.
+        .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
+        .target(name: "HTML", dependencies: ["WireText"], swiftSettings: strict),
+        .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
+        .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
+        // What imports nothing of ours.
+        .target(name: "WireText", swiftSettings: strict),
+        .target(name: "FileSystem", swiftSettings: strict),
+        .target(name: "Reports", swiftSettings: strict),
+        // C libraries.
+        .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLibnghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+        .systemLibrary(name: "CLibssl", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CLinux"),
+        // Tests, in the same order, each behind the programs that it starts.
         .testTarget(
-            name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "TestSupport", "WireText"],
+            name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: strict),
         .testTarget(
-            name: "EnclosureTests", dependencies: ["Enclosure", "Reactor", "TestSupport", "WireText"],
+            name: "HeimdallrProxyTests",
+            dependencies: [
+                "Heimdallr", "HeimdallrProxy", "Administration", "Configuration", "FileSystem", "Proxy", "Reactor",
+                "Reports",
+                "TLSServer", "TestSupport", "WireText",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "ProxyTests",
+            dependencies: [
+                "Cryptography", "Proxy", "HTTP2", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport",
+                "Heimdallr",
+                "HeimdallrCurl", "Reactor", "SigV4", "Reports", "TLSServer", "TestSupport", "WireText",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "AdministrationTests",
+            dependencies: [
+                "Administration", "Cryptography", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "HeimdallrCurl",
+                "HeimdallrProxy", "Reactor", "Reports", "TestSupport", "WireText",
+            ],
             swiftSettings: strict),
-        .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
+        .testTarget(name: "PlaygroundTests", dependencies: ["Playground", "TestSupport"], swiftSettings: strict),
         .executableTarget(
-            name: "AuthorityProcess", dependencies: ["Cryptography", "WireText"], path: "Tests/AuthorityProcess",
+            name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore", "SharedStore"],
+            path: "Tests/PostgresContender", swiftSettings: strict),
+        .testTarget(
+            name: "PostgresStoreTests",
+            dependencies: ["Heimdallr", "HeimdallrCurl", "PostgresContender", "PostgresStore", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "CryptographyTests", dependencies: ["AuthorityProcess", "Cryptography", "TestSupport", "WireText"],
+            name: "HTTPServerTests",
+            dependencies: ["HTTP2", "HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
             swiftSettings: strict),
         .executableTarget(
             name: "StoreContender", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor"],
@@ -140,53 +166,36 @@ let package = Package(
                 .swiftLanguageMode(.v6), .treatAllWarnings(as: .error), .enableUpcomingFeature("ExistentialAny"),
                 .enableUpcomingFeature("MemberImportVisibility"),
             ]),
-        .executableTarget(
-            name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore", "SharedStore"],
-            path: "Tests/PostgresContender", swiftSettings: strict),
         .testTarget(
-            name: "PostgresStoreTests",
-            dependencies: ["Heimdallr", "HeimdallrCurl", "PostgresContender", "PostgresStore", "TestSupport"],
+            name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "TestSupport", "WireText"],
             swiftSettings: strict),
-        .testTarget(name: "HTTP2Tests", dependencies: ["CLibnghttp2", "HTTP2", "Reactor"], swiftSettings: strict),
-        .testTarget(
-            name: "HTTPServerTests",
-            dependencies: ["HTTP2", "HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "TLSServerTests",
-            dependencies: ["CLibssl", "Cryptography", "HTTPServer", "Reactor", "TestSupport", "TLSServer"],
-            swiftSettings: strict),
-        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "CurlTransportTests",
             dependencies: ["CLibcurl", "CurlTransport", "Reactor", "TestSupport", "WireText"], swiftSettings: strict
         ),
+        .testTarget(name: "HTTP2Tests", dependencies: ["CLibnghttp2", "HTTP2", "Reactor"], swiftSettings: strict),
         .testTarget(
-            name: "ProxyTests",
-            dependencies: [
-                "Cryptography", "Proxy", "HTTP2", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport",
-                "Heimdallr",
-                "HeimdallrCurl", "Reactor", "SigV4", "Reports", "TLSServer", "TestSupport", "WireText",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "AdministrationTests",
-            dependencies: [
-                "Administration", "Cryptography", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "HeimdallrCurl",
-                "HeimdallrProxy", "Reactor", "Reports", "TestSupport", "WireText",
-            ],
+            name: "TLSServerTests",
+            dependencies: ["CLibssl", "Cryptography", "HTTPServer", "Reactor", "TestSupport", "TLSServer"],
             swiftSettings: strict),
-        .testTarget(name: "PlaygroundTests", dependencies: ["Playground", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "SigV4Tests", dependencies: ["SigV4", "TestSupport", "WireText"], swiftSettings: strict),
         .testTarget(
-            name: "HeimdallrProxyTests",
-            dependencies: [
-                "Heimdallr", "HeimdallrProxy", "Administration", "Configuration", "FileSystem", "Proxy", "Reactor",
-                "Reports",
-                "TLSServer", "TestSupport", "WireText",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-            ], swiftSettings: strict),
+            name: "EnclosureTests", dependencies: ["Enclosure", "Reactor", "TestSupport", "WireText"],
+            swiftSettings: strict),
+        .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
+        .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
+        .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
+        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
+        .executableTarget(
+            name: "AuthorityProcess", dependencies: ["Cryptography", "WireText"], path: "Tests/AuthorityProcess",
+            swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], exclude: ["Fixtures"],
+            name: "CryptographyTests", dependencies: ["AuthorityProcess", "Cryptography", "TestSupport", "WireText"],
+            swiftSettings: strict),
+        .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
+        .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["Reactor"], path: "Tests/TestSupport", exclude: ["Fixtures"],
             swiftSettings: strict),
     ]
 )
