@@ -96,7 +96,7 @@ struct ProviderTests {
     ]
 
     @Test(
-        "a person signs in at a real provider, and recovers from an ended token and a dead refresh token",
+        "each provider's sign-in, ended token and dead refresh token are handled, with its words",
         arguments: all.map(\.heading))
     func whole(heading: String) async throws {
         let provider = try #require(Self.all.first { $0.heading == heading })
