@@ -121,10 +121,10 @@ struct MetricsPage {
             "heimdallr_upstream_waiters", .gauge, "Requests that wait for a connection to the upstream to become free.",
             \.waiting)
         output.family(
-            "heimdallr_client_connections_open", .gauge, "Connections of programs to the proxy.", traffic.clients.open)
+            "heimdallr_client_connections_open", .gauge, "Connections of programs to the proxy.", traffic.programs.open)
         output.family(
             "heimdallr_client_connections_limit", .gauge,
-            "Limit of connections of programs; further connections wait to be accepted.", traffic.clients.limit)
+            "Limit of connections of programs; further connections wait to be accepted.", traffic.programs.limit)
     }
 
     private func writeCertificates(_ upstreams: [UpstreamTraffic], _ output: inout PrometheusText) {

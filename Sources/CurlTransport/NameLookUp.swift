@@ -72,7 +72,7 @@ final class NameLookUp {
     private func askNext() {
         guard let host = left.first else { return finish(.success(found)) }
         let question = options.names.ask(
-            host.name, isFromClient: options.addressPolicy.publicOnly && host.isDialled, on: loop
+            host.name, isFromProgram: options.addressPolicy.publicOnly && host.isDialled, on: loop
         ) { [weak self] answer in
             guard let self, done != nil else { return }
             left.removeFirst()

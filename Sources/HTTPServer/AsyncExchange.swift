@@ -5,10 +5,10 @@ import WireText
 /// Answers requests with an `async` function: reads each whole request, runs the function in a task, and sends the
 /// result. Loop's thread only.
 ///
-/// If the client leaves, the task is cancelled. The next piece of an answer is written, or requested from a stream, once
-/// the client has taken most of the previous piece.
-public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
-    /// Limit of body bytes read in one turn, so that a fast client does not occupy the loop.
+/// If the program leaves, the task is cancelled. The next piece of an answer is written, or requested from a stream,
+/// once the program has taken most of the previous piece.
+public final class AsyncExchange: ProgramStreamHandler, NextTurnHandler {
+    /// Limit of body bytes read in one turn, so that a fast program does not occupy the loop.
     private static let share = 256 * 1024
     /// Size of the pieces in which an answer is written.
     private static let piece = 64 * 1024
@@ -133,7 +133,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
             case .cut:
                 state = .idle
                 return connection.close(cut: true)
-            case .gone: return clientLeft(.gone)
+            case .gone: return programLeft(.gone)
             }
         }
     }
@@ -183,14 +183,14 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         }
     }
 
-    /// Writes the next pieces of a whole answer. `outputTimeout` ends a client that reads nothing.
+    /// Writes the next pieces of a whole answer. `outputTimeout` ends a program that reads nothing.
     private func writeRest() {
         guard case .writing(let bytes, var sent) = state else { return }
         let limit = sent + Self.share
         while sent < bytes.count {
             guard sent < limit else { return connection.server.loop.atNextTurn(self) }
             let end = min(bytes.count, sent + Self.piece)
-            guard connection.write(bytes.span.extracting(sent..<end), .all) != nil else { return clientLeft(.gone) }
+            guard connection.write(bytes.span.extracting(sent..<end), .all) != nil else { return programLeft(.gone) }
             sent = end
             state = .writing(bytes, sent: sent)
             if sent < bytes.count, connection.isFull { return connection.waitForRoom() }
@@ -212,13 +212,14 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         state = .streaming(number: number, task: task)
     }
 
-    /// Writes a piece. Resumes `continuation` with `true` once the next piece fits, with `false` if the client is gone.
+    /// Writes a piece. Resumes `continuation` with `true` once the next piece fits, with `false` if the program is
+    /// gone.
     private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
         guard case .streaming(number, _) = state else { return continuation.resume(returning: false) }
         guard !piece.isEmpty else { return continuation.resume(returning: true) }
         guard connection.write(piece.span, .all) != nil else {
             continuation.resume(returning: false)
-            return clientLeft(.gone)
+            return programLeft(.gone)
         }
         guard connection.isFull else { return continuation.resume(returning: true) }
         roomWaiter = continuation
@@ -242,7 +243,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         connection.finish(trailers: [], keepsOpen: keepsOpen)
     }
 
-    public func clientLeft(_ leaving: ClientLeaving) {
+    public func programLeft(_ leaving: ProgramLeaving) {
         switch state {
         case .answering(_, let task), .streaming(_, let task): task.cancel()
         case .idle, .pausing, .gathering, .writing: break

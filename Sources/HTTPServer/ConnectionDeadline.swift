@@ -1,6 +1,6 @@
 import Reactor
 
-/// The event that a client's connection waits for, and the deadline of the wait.
+/// The event that a program's connection waits for, and the deadline of the wait.
 struct ConnectionDeadline {
     enum Kind {
         case none
@@ -12,15 +12,15 @@ struct ConnectionDeadline {
         case head
         /// Deadline of the handler.
         case handler
-        /// Deadline of the handler while the client need not send anything.
+        /// Deadline of the handler while the program need not send anything.
         case handlerIdle
-        /// Waits until the client has read some of its answer.
+        /// Waits until the program has read some of its answer.
         case room
         /// Earliest deadline of an HTTP/2 connection and its streams.
         case multiplexed
-        /// Waits until the client closes after its last answer.
+        /// Waits until the program closes after its last answer.
         case linger
-        /// Waits until the client has acknowledged all bytes, so that a reset destroys none.
+        /// Waits until the program has acknowledged all bytes, so that a reset destroys none.
         case acknowledgement
     }
 

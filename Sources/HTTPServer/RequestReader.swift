@@ -1,7 +1,7 @@
 import HTTPMessage
 import Reactor
 
-/// The input of one client: its bytes, and the current request. A single value, so that each operation needs only one
+/// The input of one program: its bytes, and the current request. A single value, so that each operation needs only one
 /// exclusive access.
 struct RequestReader: ~Copyable {
     /// Result of looking for the next request's head.
@@ -12,7 +12,7 @@ struct RequestReader: ~Copyable {
         case refused(MessageError)
         case partial
         case nothing
-        /// The client has ended its side without another whole head.
+        /// The program has ended its side without another whole head.
         case ended
         case failed
     }

@@ -64,7 +64,7 @@ extension ServerConnection {
         return count
     }
 
-    /// A slow client stops its own upstream, when `write` does not take all bytes.
+    /// A slow program stops its own upstream, when `write` does not take all bytes.
     public func answerRoom() -> Int { .max }
 
     public func mayReadAhead() -> Bool { true }
@@ -73,7 +73,7 @@ extension ServerConnection {
 
     func waitForRoom() {
         waits.forRoom = true
-        waitForClient()
+        waitForProgram()
     }
 
     public func endOutput() {
@@ -120,8 +120,8 @@ extension ServerConnection {
             return
         }
         guard left == 0 else {
-            // Each byte sent counts as progress of the client.
-            if phase != .busy || waits.forRoom { waitForClient() }
+            // Each byte sent counts as progress of the program.
+            if phase != .busy || waits.forRoom { waitForProgram() }
             return
         }
         switch phase {
@@ -129,7 +129,7 @@ extension ServerConnection {
         case .resetting: resetAfterOutput()
         case .readingHead:
             if deadline.kind == .room { setDeadline(after: .off) }
-            // A client that pipelines and reads without pause must let other connections have their turn.
+            // A program that pipelines and reads without pause must let other connections have their turn.
             if reader.input.isWaiting { readHeads() } else { goOnNextTurn() }
         case .busy, .handedOver, .multiplexed, .lingering, .closed: break
         }

@@ -2,12 +2,12 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-// The end of a client's connection, and its hand-over.
+// The end of a program's connection, and its hand-over.
 extension ServerConnection {
     /// Limit of bytes discarded after an early answer. Up to this limit, a program that reads only after sending its
     /// whole request still gets the answer.
     private static let maxDiscarded = 64 << 20
-    /// Time limit for a client to close after its last answer was sent.
+    /// Time limit for a program to close after its last answer was sent.
     private static let lingerTimeout = Timeout(.seconds(2))
 
     public func close(cut: Bool, code: HTTP2Code?) {
@@ -16,7 +16,7 @@ extension ServerConnection {
         waits = StreamWaits()
         setDeadline(after: .off)
         switch framing {
-        // The client misses bytes that the framing promises, so an end suffices.
+        // The program misses bytes that the framing promises, so an end suffices.
         case .length where phase == .busy, .chunked where phase == .busy: phase = .closing
         case .none, .length, .chunked, .untilClose: phase = .resetting
         }
@@ -53,7 +53,7 @@ extension ServerConnection {
         discardInput()
     }
 
-    /// Resets the connection once the client has acknowledged all bytes, because a reset destroys the others. The
+    /// Resets the connection once the program has acknowledged all bytes, because a reset destroys the others. The
     /// kernel does not report acknowledgements: looks again after increasing times.
     func resetAfterOutput(_ wait: UInt64 = 5_000_000) {
         guard stream.unacknowledged > 0, wait < server.settings.outputTimeout.nanoseconds ?? .max else {
@@ -63,7 +63,7 @@ extension ServerConnection {
         setDeadline(ConnectionDeadline(.acknowledgement, at: now.advanced(by: wait), since: now))
     }
 
-    /// Discards the client's further bytes, a limited number in each turn and in total.
+    /// Discards the program's further bytes, a limited number in each turn and in total.
     func discardInput() {
         guard let count = reader.discard(from: stream, limit: Self.maxDiscarded - discarded) else { return leave() }
         discarded += count
@@ -73,15 +73,15 @@ extension ServerConnection {
 
     // MARK: Before the last answer
 
-    /// Ends the connection of a client that left or is cut off.
-    func leave(_ leaving: ClientLeaving = .gone) {
+    /// Ends the connection of a program that left or is cut off.
+    func leave(_ leaving: ProgramLeaving = .gone) {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
         multiplexed?.end(leaving)
         // After a hand-over, the handler owns the stream and ends it.
-        if phase == .handedOver { handler?.clientLeft(leaving) }
+        if phase == .handedOver { handler?.programLeft(leaving) }
         close()
-        if wasBusy { handler?.clientLeft(leaving) }
+        if wasBusy { handler?.programLeft(leaving) }
     }
 
     /// Prepares the end because the server or the listener stops. An idle connection closes after `drainIdleTimeout`,
@@ -110,7 +110,7 @@ extension ServerConnection {
         if phase == .multiplexed, let multiplexed { multiplexed.sendLastGoAway() } else { close() }
     }
 
-    /// Ends the connection of a client that may send no more requests. A request or tunnel under way is cut.
+    /// Ends the connection of a program that may send no more requests. A request or tunnel under way is cut.
     public func expire() {
         switch phase {
         case .readingHead: reader.input.isEmpty && output.isEmpty ? closeIdle() : closeAfterOutput()
@@ -129,7 +129,7 @@ extension ServerConnection {
     }
 
     /// Ends the connection at once, even in the middle of an answer.
-    func cut(_ leaving: ClientLeaving = .cutOff) {
+    func cut(_ leaving: ProgramLeaving = .cutOff) {
         if phase == .busy || phase == .multiplexed || phase == .resetting { stream.resetOnClose() }
         leave(leaving)
     }
@@ -150,9 +150,9 @@ extension ServerConnection {
     public func handOver(
         _ take: (HandedOverStream, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
     ) throws(SystemError) {
-        let client = HandedOverStream(stream: stream, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
+        let program = HandedOverStream(stream: stream, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
         try reader.input.buffer.withBytes { received throws(SystemError) in
-            try output.buffer.withBytes { unsent throws(SystemError) in try take(client, received, unsent) }
+            try output.buffer.withBytes { unsent throws(SystemError) in try take(program, received, unsent) }
         }
         phase = .handedOver
         setDeadline(after: .off)

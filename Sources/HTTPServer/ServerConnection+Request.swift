@@ -8,7 +8,7 @@ extension ServerConnection {
     public var progress: StreamProgress {
         StreamProgress(
             bodyTaken: reader.taken, isRequestComplete: reader.isComplete, canRewind: reader.canRewind,
-            hasClientEnded: reader.input.isEnding, isOutputSent: output.isEmpty, mustClose: server.isEnding(listener))
+            hasProgramEnded: reader.input.isEnding, isOutputSent: output.isEmpty, mustClose: server.isEnding(listener))
     }
 
     public func hasInput(reading: Bool) -> Bool? {

@@ -1,12 +1,12 @@
 import HTTPMessage
 import Reactor
 
-/// One client's connection: reads requests and gives them to its handler in order, one at a time. Responsible for
+/// One program's connection: reads requests and gives them to its handler in order, one at a time. Responsible for
 /// buffers, limits, deadlines and keep-alive; the handler makes the answers. Loop's thread only.
 ///
-/// A client that shuts down its side after a whole request still gets its answer. Only a reset or a failed write shows
-/// that a client is gone.
-public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHandler, NextTurnHandler {
+/// A program that shuts down its side after a whole request still gets its answer. Only a reset or a failed write shows
+/// that a program is gone.
+public final class ServerConnection: ProgramStream, ReadinessHandler, TurnEndHandler, NextTurnHandler {
     enum Phase {
         /// Between requests, or within a head.
         case readingHead
@@ -16,7 +16,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         /// HTTP/2: `multiplexed` has the requests.
         case multiplexed
         case closing
-        /// All output must reach the client, then the connection is reset.
+        /// All output must reach the program, then the connection is reset.
         case resetting
         /// Our side is shut down. Further bytes are read and discarded, because a reset would destroy the answer.
         case lingering
@@ -34,7 +34,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     /// The server, which keeps this connection alive until the connection closes.
     let server: ServerLoop
-    public let source: ClientSource
+    public let source: ProgramSource
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -42,7 +42,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var handler: (any ClientStreamHandler)?
+    var handler: (any ProgramStreamHandler)?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -77,22 +77,22 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         @safe @exclusivity(unchecked)
     #endif
     private var headBegan: LoopTime?
-    /// Bytes in the kernel's send buffer when the wait for the client began.
+    /// Bytes in the kernel's send buffer when the wait for the program began.
     private var unacknowledgedAtWait = 0
-    /// Number of bytes discarded after the client's last request.
+    /// Number of bytes discarded after the program's last request.
     var discarded = 0
     private(set) var multiplexed: HTTP2Connection?
 
     init(_ stream: any ByteStream, listener: Int, server: ServerLoop) {
         self.stream = stream
-        source = ClientSource(listener: listener, stream)
+        source = ProgramSource(listener: listener, stream)
         self.server = server
         reader = RequestReader(server.spares)
         output = StreamOutput(server.spares)
         setDeadline(.idle, after: server.settings.idleTimeout)
     }
 
-    func begin(_ handler: any ClientStreamHandler) throws(SystemError) {
+    func begin(_ handler: any ProgramStreamHandler) throws(SystemError) {
         try stream.register(self)
         self.handler = handler
     }
@@ -113,9 +113,9 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         if readiness.contains(.failed), !isOrderly { return leave() }
         if output.note(readiness), waits.forRoom || !output.isEmpty { flush() }
         guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
-        // The client has ended its side, but may still read. If the client is gone, the next write, or else a probe
+        // The program has ended its side, but may still read. If the program is gone, the next write, or else a probe
         // by the kernel, causes a reset.
-        if reader.input.note(readiness), phase == .busy { handler?.clientEnded() }
+        if reader.input.note(readiness), phase == .busy { handler?.programEnded() }
         switch phase {
         case .readingHead: readHeads()
         case .busy:
@@ -150,10 +150,10 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     private static let pipelineShare = 64 * 1024
     private static let requestWork = 4 * 1024
 
-    /// Reads until a request begins or the stream is empty, or until the share of a client that pipelines is used up.
+    /// Reads until a request begins or the stream is empty, or until the share of a program that pipelines is used up.
     func readHeads() {
         var work = 0
-        // A client that pipelines without reading its answers must wait until they are sent.
+        // A program that pipelines without reading its answers must wait until they are sent.
         while phase == .readingHead, output.count <= Self.highWater {
             switch reader.readHead(from: stream, server.settings) {
             case .complete:
@@ -177,7 +177,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         }
     }
 
-    /// Switches to HTTP/2 if the client sent the connection preface (RFC 9113, section 3.4).
+    /// Switches to HTTP/2 if the program sent the connection preface (RFC 9113, section 3.4).
     private func beginHTTP2() -> Bool {
         guard server.settings.servesHTTP2, reader.input.isHTTP2, let connection = try? HTTP2Connection(self) else {
             return false
@@ -237,15 +237,15 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         case .handler, .handlerIdle: handler?.deadlinePassed()
         case .multiplexed: multiplexed?.deadlinePassed()
         // The kernel reports room only once much of its send buffer is free. Until then, the buffer's fill level shows
-        // whether the client reads slowly or not at all.
+        // whether the program reads slowly or not at all.
         case .room:
-            if stream.unacknowledged < unacknowledgedAtWait { return waitForClient() }
+            if stream.unacknowledged < unacknowledgedAtWait { return waitForProgram() }
             stream.resetOnClose()
             leave(.stalled)
         }
     }
 
-    func waitForClient() {
+    func waitForProgram() {
         unacknowledgedAtWait = stream.unacknowledged
         setDeadline(.room, after: server.settings.outputTimeout)
     }

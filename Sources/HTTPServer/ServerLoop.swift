@@ -1,8 +1,8 @@
 import Reactor
 
-/// The part of an HTTP server that runs on one loop: listeners and clients' connections. Loop's thread only.
+/// The part of an HTTP server that runs on one loop: listeners and programs' connections. Loop's thread only.
 public final class ServerLoop {
-    /// Shortest time between two checks of the clients' deadlines.
+    /// Shortest time between two checks of the programs' deadlines.
     private static let sweepInterval = Duration.milliseconds(50)
 
     public let loop: EventLoop
@@ -17,7 +17,7 @@ public final class ServerLoop {
         case serving
         /// New requests are answered, and each answer ends its connection.
         case leaving
-        /// - Parameter done: called after the last client has left.
+        /// - Parameter done: called after the last program has left.
         case draining(done: () -> Void)
         case drained
     }
@@ -29,7 +29,7 @@ public final class ServerLoop {
         case .serving, .leaving: false
         }
     }
-    private let makeHandler: (ServerConnection) -> any ClientStreamHandler
+    private let makeHandler: (ServerConnection) -> any ProgramStreamHandler
     private struct Acceptance {
         let admits: ((PeerCredentials?) -> Bool)?
         let wrapStream: ((any ByteStream, Int) -> (any ByteStream)?)?
@@ -59,7 +59,7 @@ public final class ServerLoop {
         _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
         wrapStream: ((any ByteStream, Int) -> (any ByteStream)?)? = nil,
         acceptFailed: @escaping (SystemError) -> Void,
-        makeHandler: @escaping (ServerConnection) -> any ClientStreamHandler
+        makeHandler: @escaping (ServerConnection) -> any ProgramStreamHandler
     ) {
         self.settings = settings
         self.loop = loop
@@ -70,7 +70,7 @@ public final class ServerLoop {
     }
 
     /// Starts to accept connections.
-    /// - Parameter listener: number that `ClientSource.listener` has in each accepted connection.
+    /// - Parameter listener: number that `ProgramSource.listener` has in each accepted connection.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
         let acceptor = try Acceptor(
             socket, on: loop, accepted: { [unowned self] in accept($0, listener) },
@@ -99,7 +99,7 @@ public final class ServerLoop {
         if connections.count < settings.maxConnections { resume() }
     }
 
-    // MARK: Clients
+    // MARK: Programs
 
     private func accept(_ socket: StreamSocket, _ listener: Int) {
         guard let wrapStream = acceptance.wrapStream else { return serve(socket, listener: listener) }
@@ -172,8 +172,8 @@ public final class ServerLoop {
         makeRoom()
     }
 
-    /// With `.wait`, closes the connections that were idle longest, if new clients wait. With `.replace`, accepts again
-    /// once a connection may be replaced.
+    /// With `.wait`, closes the connections that were idle longest, if new programs wait. With `.replace`, accepts
+    /// again once a connection may be replaced.
     private func makeRoom() {
         guard !isDraining else { return }
         guard settings.whenFull == .wait else { return goOnReplacing() }
@@ -195,7 +195,7 @@ public final class ServerLoop {
 
     // MARK: Deadlines
 
-    /// Notes a client's new deadline. One timer serves all deadlines: each request sets several, so setting a deadline
+    /// Notes a program's new deadline. One timer serves all deadlines: each request sets several, so setting a deadline
     /// must be cheap.
     func noteDeadline(_ deadline: LoopTime) {
         guard deadline < nextSweep else { return }
@@ -216,13 +216,13 @@ public final class ServerLoop {
 
     // MARK: Stopping
 
-    /// Goes on accepting, but closes each connection after its answer. A client may then reconnect to another process.
+    /// Goes on accepting, but closes each connection after its answer. A program may then reconnect to another process.
     public func leave() {
         if case .serving = life { life = .leaving }
     }
 
-    /// Stops accepting and lets requests finish. Clients that have already connected are still served. `done` is called
-    /// after the last client has left, perhaps at once.
+    /// Stops accepting and lets requests finish. Programs that have already connected are still served. `done` is
+    /// called after the last program has left, perhaps at once.
     public func drain(_ done: @escaping () -> Void) {
         for acceptor in acceptors { acceptor.finish() }
         life = .draining(done: done)

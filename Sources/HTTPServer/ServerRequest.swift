@@ -21,9 +21,9 @@ public struct ServerRequest: Sendable {
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
-    /// The client's address over TCP.
+    /// The program's address over TCP.
     public let peerAddress: SocketAddress?
-    /// Local address of the connection. For a wildcard listener, the address that the client dialled.
+    /// Local address of the connection. For a wildcard listener, the address that the program dialled.
     public let localAddress: SocketAddress?
 
     /// Returns the values of all fields with this name, in order. The name's case does not matter.
@@ -45,7 +45,7 @@ public struct ServerRequest: Sendable {
     }
 
     /// - Throws: for a target that only a proxy can answer.
-    private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ source: ClientSource) throws(MessageError) {
+    private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ source: ProgramSource) throws(MessageError) {
         var requested = head.host
         let pathAndQuery: ByteRange
         switch try RequestTarget(parsing: bytes, head: head) {

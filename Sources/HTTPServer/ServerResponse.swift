@@ -1,7 +1,7 @@
 public struct ServerResponse: Sendable {
     public enum Body: Sendable {
         case whole([UInt8])
-        /// Pieces, each sent as it arrives. The next piece is requested when the client can take more. The end of the
+        /// Pieces, each sent as it arrives. The next piece is requested when the program can take more. The end of the
         /// sequence ends the answer.
         case pieces(AsyncStream<[UInt8]>)
     }

@@ -1,13 +1,13 @@
 import HTTPMessage
 import Reactor
 
-/// Limits of time and size for clients.
+/// Limits of time and size for programs.
 public struct ServerSettings: Sendable {
     /// Time limit for a request's head, from its first byte. A slower head gets 408.
     public var headerTimeout = Timeout(.seconds(10))
-    /// Time limit between requests. Without `stallTimeout`, also for a client that reads nothing of its answer.
+    /// Time limit between requests. Without `stallTimeout`, also for a program that reads nothing of its answer.
     public var idleTimeout = Timeout(.seconds(60))
-    /// Time limit for a client that reads nothing of its answer; `nil`: `idleTimeout`.
+    /// Time limit for a program that reads nothing of its answer; `nil`: `idleTimeout`.
     public var stallTimeout: Timeout?
     /// Size limit of a head. A larger head gets 431, or 414 if its target alone is too long.
     public var maxHeaderBytes = 64 << 10
@@ -21,7 +21,7 @@ public struct ServerSettings: Sendable {
     /// which may have been on its way.
     public var drainIdleTimeout = Duration.zero
 
-    /// Whether clients may use HTTP/2. Handlers must then implement `ClientStreamHandler.handler(for:)`.
+    /// Whether programs may use HTTP/2. Handlers must then implement `ProgramStreamHandler.handler(for:)`.
     public var servesHTTP2 = false
 
     // For servers of `async` handlers only:
@@ -33,8 +33,8 @@ public struct ServerSettings: Sendable {
     /// Beginning of the names of the server's own cookies; `nil`: all cookies count. Others are removed from a head that
     /// is too large, and the Cookie field may be larger than `maxFieldBytes`.
     public var ownCookies: [UInt8]?
-    /// Pause before a pipelined request, which the client sent before the previous answer. Without a pause, a few
-    /// hundred pipelining clients would delay clients that send one request at a time.
+    /// Pause before a pipelined request, which the program sent before the previous answer. Without a pause, a few
+    /// hundred pipelining programs would delay programs that send one request at a time.
     public var pipelinePause: Timeout?
 
     public init() {}
@@ -43,7 +43,7 @@ public struct ServerSettings: Sendable {
     public static let allowance = HTTP2Allowance.bodies + HTTP2Allowance.others
 
     var headLimits: HeadLimits { HeadLimits(maxBytes: maxHeaderBytes, maxFields: maxFields) }
-    /// Time limit for a client that reads nothing of its answer.
+    /// Time limit for a program that reads nothing of its answer.
     var outputTimeout: Timeout { stallTimeout ?? idleTimeout }
 
     /// Treatment of a new connection when all slots are taken.
@@ -51,7 +51,7 @@ public struct ServerSettings: Sendable {
         /// The new connection waits for a free slot. Each check closes connections that were idle for `shortIdle`: one
         /// at first, then twice as many as before.
         case wait
-        /// The new connection replaces a connection without a whole request, or else one with a stalled client. Of
+        /// The new connection replaces a connection without a whole request, or else one with a stalled program. Of
         /// several, the one with the earliest deadline is replaced. If none can be, the new connection waits.
         case replace
     }

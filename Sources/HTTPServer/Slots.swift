@@ -2,7 +2,7 @@ import Reactor
 
 // The choice of a connection to close when all slots are taken.
 
-/// Claim of a connection on its slot while the connection has no whole request, or while its client does not read the
+/// Claim of a connection on its slot while the connection has no whole request, or while its program does not read the
 /// answer. The connection with the lowest claim is replaced first.
 struct SlotClaim: Comparable {
     /// Time that a connection has for its first request, and for each further one, before it may be replaced.
@@ -17,13 +17,13 @@ struct SlotClaim: Comparable {
     }
 }
 
-/// Finds room when there are more clients than slots, by closing idle connections.
+/// Finds room when there are more programs than slots, by closing idle connections.
 struct Room {
     /// Time between two checks while all slots are taken.
     static let interval = Duration.milliseconds(100)
     private static let complaintInterval = Duration.seconds(10)
 
-    /// Whether no further clients are accepted.
+    /// Whether no further programs are accepted.
     var isFull = false
     /// Connections that may be replaced, the weakest claim last, as of `replaceableAt`.
     var replaceable: [ServerConnection] = []
@@ -31,7 +31,7 @@ struct Room {
     private var count = 1
     private var nextComplaint = LoopTime(nanoseconds: 0)
 
-    /// Number of connections to end in this check. It grows from check to check while clients wait.
+    /// Number of connections to end in this check. It grows from check to check while programs wait.
     mutating func share(isAwaited: Bool) -> Int {
         guard isAwaited else {
             count = 1

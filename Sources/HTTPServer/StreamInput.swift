@@ -1,14 +1,14 @@
 import HTTPMessage
 import Reactor
 
-/// Unused input of a client, and whether more can be read.
+/// Unused input of a program, and whether more can be read.
 struct StreamInput: ~Copyable {
     var buffer = ByteBuffer()
     private let spares: SpareBuffers
     private(set) var canRead = true
-    /// Whether the client has ended its side and all of its bytes have been read.
+    /// Whether the program has ended its side and all of its bytes have been read.
     private(set) var hasEnded = false
-    /// Whether the kernel has announced the client's end. Then even a short read must be followed by another.
+    /// Whether the kernel has announced the program's end. Then even a short read must be followed by another.
     private(set) var isEnding = false
     /// Whether no byte of the connection has been used, so that HTTP/2's preface may come.
     var isAtStart = true
@@ -39,7 +39,7 @@ struct StreamInput: ~Copyable {
     /// Whether the input is empty and the loop will report new bytes.
     var isWaiting: Bool { buffer.isEmpty && !canRead }
 
-    /// - Returns: whether the client's end was announced for the first time.
+    /// - Returns: whether the program's end was announced for the first time.
     mutating func note(_ readiness: Readiness) -> Bool {
         canRead = true
         guard readiness.contains(.peerClosed), !isEnding else { return false }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// Output that is not yet written to a client.
+/// Output that is not yet written to a program.
 struct StreamOutput: ~Copyable {
     /// Size limit of pieces that are copied. Larger pieces are written directly.
     private static let copyLimit = 16 * 1024

@@ -30,7 +30,7 @@ extension Configuration {
             if let socketAddress = try? ProxyServer.resolve(admin.listen).first {
                 _ = left.claim(socketAddress, name: Self.adminName)
             }
-            // The administration checks each client's user ID, so the file's mode does not matter.
+            // The administration checks each program's user ID, so the file's mode does not matter.
             _ = left.claim(SocketAddress(.unix(path: admin.socket ?? "")), name: Self.adminSocketName)
         }
         for socket in left.unclaimed {
@@ -52,7 +52,7 @@ extension Configuration {
                 : "\(socket): its file's mode can't be read, so any user might be able to connect; if you want that, "
                     + "write mode: \"0666\" beside its path"
         }
-        // A client needs write permission to connect (unix(7)).
+        // A program needs write permission to connect (unix(7)).
         guard actual & ~allowed & 0o222 != 0 else { return nil }
         let (has, may) = (octal(actual), octal(allowed))
         return

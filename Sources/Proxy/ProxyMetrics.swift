@@ -32,12 +32,12 @@ struct ProxyMetrics {
     mutating func requestStarted() { inFlight += 1 }
 
     struct Result {
-        /// Status seen by the client; 0 for a cut answer, which counts as 499.
+        /// Status seen by the program; 0 for a cut answer, which counts as 499.
         var status: Int
         var duration: UInt64
         /// Bytes of the request's body.
         var sent: UInt64
-        /// Bytes of the upstream's answer that went to the client.
+        /// Bytes of the upstream's answer that went to the program.
         var received: UInt64
         var injection: InjectionResult?
         /// Whether the proxy answered without the upstream.

@@ -15,7 +15,7 @@ public struct ProxyObserver: Sendable {
     public var limitReached: @Sendable (LimitReport) -> Void = { _ in }
     /// Called when the proxy ended redirected TLS, or a connection after CONNECT's 200, without serving requests in it.
     public var connectEnded: @Sendable (_ target: [UInt8], _ advice: String) -> Void = { _, _ in }
-    /// Called when a client's TLS handshake with the proxy failed: inside CONNECT, redirected, or at a listener.
+    /// Called when a program's TLS handshake with the proxy failed: inside CONNECT, redirected, or at a listener.
     public var handshakeFailed: @Sendable (FailedHandshake) -> Void = { _ in }
     /// Called when a connection could not be accepted, most likely because no file descriptor was free.
     public var acceptFailed: @Sendable (SystemError) -> Void = { _ in }

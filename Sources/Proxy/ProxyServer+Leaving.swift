@@ -48,7 +48,7 @@ extension ProxyServer {
         _ = await task?.result
     }
 
-    /// Ends all requests, and the delay of `drain`, at once. Clients see cut answers.
+    /// Ends all requests, and the delay of `drain`, at once. Programs see cut answers.
     public func end() {
         leaving.withLock { leaving in
             if case .waiting(let task) = leaving { task.cancel() }

@@ -18,7 +18,7 @@ final class ProxyShard {
     /// Rules of new requests.
     private(set) var rules: RuleSet
     private let exchanges: ExchangePool
-    let endedClients: EndedClients
+    let endedPrograms: EndedPrograms
     /// Former rules that are still in use.
     private var retiring: [RuleSet] = []
     let counters = CounterTable()
@@ -36,7 +36,7 @@ final class ProxyShard {
         observer = plan.observer
         sampler = plan.observer.spans?.sampler
         exchanges = ExchangePool(loop: loop)
-        endedClients = EndedClients(loop: loop)
+        endedPrograms = EndedPrograms(loop: loop)
         rules = RuleSet(plan, former: nil, counters: counters, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
@@ -113,7 +113,7 @@ final class ProxyShard {
     var allRules: [RuleSet] { [rules] + retiring }
 
     /// Connections of programs.
-    var clients: (open: Int, limit: Int) { server.map { ($0.count, $0.settings.maxConnections) } ?? (0, 0) }
+    var programs: (open: Int, limit: Int) { server.map { ($0.count, $0.settings.maxConnections) } ?? (0, 0) }
 
     var lag: (name: String, lag: Histogram) {
         (loop.name, Histogram(nanoseconds: LoopLag.bounds, counts: loop.lag.counts, sum: loop.lag.nanoseconds))
@@ -145,6 +145,6 @@ extension ServerSettings {
         idleTimeout = Timeout(settings.idleTimeout)
         maxHeaderBytes = settings.maxHeaderBytes
         drainIdleTimeout = ProxyServer.drainIdleTimeout
-        maxConnections = max(1, ProxyServer.clientLimit(settings) / max(1, settings.threads))
+        maxConnections = max(1, ProxyServer.programLimit(settings) / max(1, settings.threads))
     }
 }

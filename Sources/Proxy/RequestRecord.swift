@@ -21,7 +21,7 @@ public struct RequestRecord: Sendable {
     public var path: [UInt8] = []
     /// Authority of the destination; the requested authority if the request was not forwarded. Printable ASCII.
     public var host: [UInt8] = []
-    /// Status of the answer; 499 if the client left before the answer, 0 if the answer was cut.
+    /// Status of the answer; 499 if the program left before the answer, 0 if the answer was cut.
     public var status = 0
     /// `grpc-status` of a gRPC call; `nil` for other requests, and for a call without this field.
     public var grpcStatus: UInt16?
@@ -45,7 +45,7 @@ public struct RequestRecord: Sendable {
     /// HTTP version of the program's request.
     public var version = HTTPVersion.http11
     /// Proxy Error Type (RFC 9209, section 2.3) of the proxy's own answer or of a cut answer. `nil` if the upstream's
-    /// answer passed, or the client is the cause.
+    /// answer passed, or the program is the cause.
     public var errorClass: String?
     public var upstream: String?
     /// Index of the rule in the configuration's `upstreams`.
@@ -68,9 +68,9 @@ public struct RequestRecord: Sendable {
     public var requestID: [UInt8] = []
     /// Address of the listener; `nil` after it closed.
     public var listener: SocketAddress?
-    /// Address of a TCP client.
+    /// Address of a TCP program.
     public var address: SocketAddress?
-    /// Process of a client on a Unix socket.
+    /// Process of a program on a Unix socket.
     public var peer: PeerCredentials?
 
     // For the span.
@@ -79,7 +79,7 @@ public struct RequestRecord: Sendable {
     /// Origin of the upstream; `nil` when the request was not forwarded.
     var origin: Origin?
     var pathPrefix: [UInt8] = []
-    /// Status seen by the client, even if the answer was cut later; 0 without an answer.
+    /// Status seen by the program, even if the answer was cut later; 0 without an answer.
     var shownStatus = 0
     var isHTTP2 = false
     /// Times from `startedAt` to the token, to the connection, and to the final answer's head.

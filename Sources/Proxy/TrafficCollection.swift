@@ -10,7 +10,7 @@ final class TrafficCollection {
         /// Used rows, by their index in the layout.
         var rows: [Int: UpstreamTraffic] = [:]
         var inFlight = 0
-        var clients: (open: Int, limit: Int) = (0, 0)
+        var programs: (open: Int, limit: Int) = (0, 0)
         var lag: (name: String, lag: Histogram)?
     }
 
@@ -32,7 +32,7 @@ final class TrafficCollection {
         self.layout = layout
         rules = shard.allRules
         part.inFlight = rules.reduce(0) { $0 + $1.metrics.inFlight }
-        part.clients = shard.clients
+        part.programs = shard.programs
         part.lag = shard.lag
     }
 
@@ -94,8 +94,8 @@ extension ProxyServer {
             while await shard.loop.turn({ collection.value.step() }) {}
             let part = await shard.loop.turn { collection.value.part }
             traffic.inFlight += part.inFlight
-            traffic.clients.open += part.clients.open
-            traffic.clients.limit += part.clients.limit
+            traffic.programs.open += part.programs.open
+            traffic.programs.limit += part.programs.limit
             if let lag = part.lag { traffic.loops.append(lag) }
             for (row, counts) in part.rows { traffic.upstreams[row].add(counts) }
         }

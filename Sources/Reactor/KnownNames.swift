@@ -64,8 +64,8 @@ struct NameLimits: Sendable {
     var slots = 128
     /// Concurrent look-ups of names with the same last two labels.
     var slotsOfZone = 32
-    /// Concurrent look-ups of names that clients choose.
-    var slotsOfClientNames = 96
+    /// Concurrent look-ups of names that programs choose.
+    var slotsOfProgramNames = 96
     /// Concurrent look-ups of one name.
     var slotsOfName = 6
     /// Threads, including those of look-ups that began before the system's resolver changed.

@@ -64,11 +64,11 @@ public final class NameResolver: Sendable, Equatable {
 
     /// Asks for the addresses of a name, in upper or lower case. Never blocks. On `loop`'s thread only.
     /// - Parameters:
-    ///   - isFromClient: whether a client chose the name. Look-ups of such names never take all slots.
+    ///   - isFromProgram: whether a program chose the name. Look-ups of such names never take all slots.
     ///   - done: called once with the answer on the loop's thread. If the answer is known, called before this returns.
     /// - Returns: the question, by which the caller can abandon it; `nil` if the answer was known.
     public func ask(
-        _ name: String, isFromClient: Bool = false, on loop: EventLoop, done: @escaping (NameAnswer) -> Void
+        _ name: String, isFromProgram: Bool = false, on loop: EventLoop, done: @escaping (NameAnswer) -> Void
     ) -> NameQuestion? {
         let name = name.lowercased()
         if let address = NumericAddress(name) {
@@ -87,7 +87,7 @@ public final class NameResolver: Sendable, Equatable {
             state.lastID += 1
             question.id = state.lastID
             return state.table.ask(
-                name, isFromClient: isFromClient, id: state.lastID, asker: bound, now: .current())
+                name, isFromProgram: isFromProgram, id: state.lastID, asker: bound, now: .current())
         }
         switch reply {
         case .known(let answer, let starts):

@@ -1,27 +1,27 @@
 /// Counts of the look-ups under way.
 struct NameSlots {
     private var taken = 0
-    private var ofClientNames = 0
+    private var ofProgramNames = 0
     private var byZone: [Substring: Int] = [:]
     /// Look-ups that began before the system's resolver changed, and have not ended.
     private var abandoned = 0
 
     /// - Parameter share: divisor of the limits.
-    func hasRoom(_ name: String, isFromClient: Bool, _ limits: NameLimits, share: Int = 1) -> Bool {
+    func hasRoom(_ name: String, isFromProgram: Bool, _ limits: NameLimits, share: Int = 1) -> Bool {
         guard taken < limits.slots / share, taken + abandoned < limits.threads else { return false }
-        if isFromClient, ofClientNames >= limits.slotsOfClientNames / share { return false }
+        if isFromProgram, ofProgramNames >= limits.slotsOfProgramNames / share { return false }
         return byZone[Self.zone(of: name), default: 0] < limits.slotsOfZone / share
     }
 
-    mutating func begin(_ name: String, isFromClient: Bool) {
+    mutating func begin(_ name: String, isFromProgram: Bool) {
         taken += 1
-        if isFromClient { ofClientNames += 1 }
+        if isFromProgram { ofProgramNames += 1 }
         byZone[Self.zone(of: name), default: 0] += 1
     }
 
-    mutating func end(_ name: String, isFromClient: Bool) {
+    mutating func end(_ name: String, isFromProgram: Bool) {
         taken -= 1
-        if isFromClient { ofClientNames -= 1 }
+        if isFromProgram { ofProgramNames -= 1 }
         let zone = Self.zone(of: name)
         byZone[zone, default: 1] -= 1
         if byZone[zone] == 0 { byZone[zone] = nil }
@@ -29,7 +29,7 @@ struct NameSlots {
 
     mutating func abandonAll() {
         abandoned += taken
-        (taken, ofClientNames, byZone) = (0, 0, [:])
+        (taken, ofProgramNames, byZone) = (0, 0, [:])
     }
 
     mutating func endAbandoned() { abandoned = max(0, abandoned - 1) }

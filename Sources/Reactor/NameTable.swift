@@ -2,8 +2,8 @@
 ///
 /// Concurrent questions for a name share one look-up. A look-up that takes long is not shared with new questions: they
 /// begin another one, because name servers may have changed meanwhile. Each look-up takes a slot. The names of one zone
-/// can take only a part of the slots, and so can the names that clients choose. So some slots are always left for other
-/// names. A name without a slot waits in a queue of limited length.
+/// can take only a part of the slots, and so can the names that programs choose. So some slots are always left for
+/// other names. A name without a slot waits in a queue of limited length.
 struct NameTable<Asker> {
     typealias Limits = NameLimits
 
@@ -26,12 +26,12 @@ struct NameTable<Asker> {
     private struct Running {
         let family: NameAttempt.Family
         let group: UInt64
-        let isFromClient: Bool
+        let isFromProgram: Bool
     }
 
     /// A name with questions, or with look-ups under way.
     private struct Work {
-        var isFromClient: Bool
+        var isFromProgram: Bool
         var askers: [UInt64: Asker] = [:]
         var running: [UInt64: Running] = [:]
         /// The newest look-ups of the name, which began together: their number, their time, and results so far.
@@ -59,9 +59,9 @@ struct NameTable<Asker> {
     }
 
     /// - Parameters:
-    ///   - isFromClient: whether a client chose the name.
+    ///   - isFromProgram: whether a program chose the name.
     ///   - asker: returned by an event, unless `leave` was called with `id`.
-    mutating func ask(_ name: String, isFromClient: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
+    mutating func ask(_ name: String, isFromProgram: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
         if let answer = known.fresh(name, now) { return .known(answer, starts: []) }
         let isOverdue = work[name].map { !$0.running.isEmpty && now >= $0.begun + limits.patience } ?? false
         if isOverdue, let good = known.good(name, now), let begun = work[name]?.begun {
@@ -69,12 +69,12 @@ struct NameTable<Asker> {
         }
         guard askers < limits.askers else { return .refused }
         if work[name] == nil {
-            let hasRoom = slots.hasRoom(name, isFromClient: isFromClient, limits)
+            let hasRoom = slots.hasRoom(name, isFromProgram: isFromProgram, limits)
             guard hasRoom || queue.count < limits.queue else { return .refused }
-            work[name] = Work(isFromClient: isFromClient)
-        } else if !isFromClient {
-            // A name that the configuration chose may use slots that clients' names may not.
-            work[name]?.isFromClient = false
+            work[name] = Work(isFromProgram: isFromProgram)
+        } else if !isFromProgram {
+            // A name that the configuration chose may use slots that programs' names may not.
+            work[name]?.isFromProgram = false
         }
         work[name]?.askers[id] = asker
         askers += 1
@@ -118,7 +118,7 @@ struct NameTable<Asker> {
             slots.endAbandoned()
             return Step(starts: beginWaiting(now))
         }
-        slots.end(name, isFromClient: ended.isFromClient)
+        slots.end(name, isFromProgram: ended.isFromProgram)
         let isNewest = ended.group == done.group
         var step = Step()
         switch answer {
@@ -204,13 +204,13 @@ struct NameTable<Asker> {
     }
 
     private func hasSlot(_ name: String) -> Bool {
-        work[name].map { slots.hasRoom(name, isFromClient: $0.isFromClient, limits) } ?? false
+        work[name].map { slots.hasRoom(name, isFromProgram: $0.isFromProgram, limits) } ?? false
     }
 
     /// Whether a name with look-ups may have further ones. They use only half of the slots.
     private func hasSpare(_ name: String) -> Bool {
         guard let found = work[name], found.running.count < limits.slotsOfName else { return false }
-        return slots.hasRoom(name, isFromClient: found.isFromClient, limits, share: 2)
+        return slots.hasRoom(name, isFromProgram: found.isFromProgram, limits, share: 2)
     }
 
     /// Begins the look-ups of a new group.
@@ -225,9 +225,9 @@ struct NameTable<Asker> {
 
     private mutating func begin(_ name: String, _ family: NameAttempt.Family) -> NameAttempt {
         lastID += 1
-        let (isFromClient, group) = work[name].map { ($0.isFromClient, $0.group) } ?? (true, 0)
-        work[name]?.running[lastID] = Running(family: family, group: group, isFromClient: isFromClient)
-        slots.begin(name, isFromClient: isFromClient)
+        let (isFromProgram, group) = work[name].map { ($0.isFromProgram, $0.group) } ?? (true, 0)
+        work[name]?.running[lastID] = Running(family: family, group: group, isFromProgram: isFromProgram)
+        slots.begin(name, isFromProgram: isFromProgram)
         return NameAttempt(name: name, family: family, id: lastID)
     }
 }

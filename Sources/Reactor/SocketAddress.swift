@@ -74,7 +74,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     /// Remote address of a socket (getpeername(2)); `nil` for a Unix socket and for an unconnected one.
     public init?(peer descriptor: Int32) { unsafe self.init(of: descriptor, getpeername) }
 
-    /// Address that the client had dialled before the kernel redirected the connection to our socket (REDIRECT in
+    /// Address that the program had dialled before the kernel redirected the connection to our socket (REDIRECT in
     /// iptables-extensions(8)); `nil` if the connection was not redirected.
     init?(original descriptor: Int32) {
         // SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST. A socket of IPv6 may carry IPv4.

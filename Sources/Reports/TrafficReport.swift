@@ -4,7 +4,7 @@ public struct TrafficReport: Sendable {
     public var upstreams: [UpstreamTraffic]
     public var inFlight: Int
     /// Connections of programs. Connections above the limit wait to be accepted.
-    public var clients: (open: Int, limit: Int) = (0, 0)
+    public var programs: (open: Int, limit: Int) = (0, 0)
     /// Delays of the proxy's event loops in seconds, by the name of the thread.
     public var loops: [(name: String, lag: Histogram)] = []
 

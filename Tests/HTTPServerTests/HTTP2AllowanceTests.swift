@@ -144,11 +144,11 @@ struct HTTP2AllowanceTests {
 @Suite("Pipelined requests have a share of a turn", .timeLimit(.minutes(1)))
 struct PipelineShareTests {
     /// Answers at once, and notes the turn of each request.
-    private final class Refusing: ClientStreamHandler {
-        private let client: any ClientStream
+    private final class Refusing: ProgramStreamHandler {
+        private let client: any ProgramStream
         private let noted: () -> Void
 
-        init(_ client: any ClientStream, noted: @escaping () -> Void) {
+        init(_ client: any ProgramStream, noted: @escaping () -> Void) {
             self.client = client
             self.noted = noted
         }
@@ -162,7 +162,7 @@ struct PipelineShareTests {
         func requestRefused(_ error: MessageError) { client.close(cut: true) }
         func bodyArrived() {}
         func roomCame() {}
-        func clientLeft(_ leaving: ClientLeaving) {}
+        func programLeft(_ leaving: ProgramLeaving) {}
         func deadlinePassed() {}
     }
 

@@ -230,8 +230,8 @@ private final class Serving {
 }
 
 /// Answers with the request's line, Host and body, as they were read.
-private final class HTTP2Echo: ClientStreamHandler {
-    private let client: any ClientStream
+private final class HTTP2Echo: ProgramStreamHandler {
+    private let client: any ProgramStream
     private let made: (HTTP2Echo) -> Void
     private let turn: () -> LoopTime
     private var body: [UInt8] = []
@@ -245,14 +245,14 @@ private final class HTTP2Echo: ClientStreamHandler {
     var refusesStreams = false
 
     init(
-        _ client: any ClientStream, turn: @escaping () -> LoopTime, made: @escaping (HTTP2Echo) -> Void
+        _ client: any ProgramStream, turn: @escaping () -> LoopTime, made: @escaping (HTTP2Echo) -> Void
     ) {
         self.client = client
         self.turn = turn
         self.made = made
     }
 
-    func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
+    func handler(for stream: any ProgramStream) -> (any ProgramStreamHandler)? {
         guard !refusesStreams else { return nil }
         let echo = HTTP2Echo(stream, turn: turn, made: made)
         made(echo)
@@ -334,6 +334,6 @@ private final class HTTP2Echo: ClientStreamHandler {
         client.finish(trailers: trailers, keepsOpen: !isLast)
     }
 
-    func clientLeft(_ leaving: ClientLeaving) { left += 1 }
+    func programLeft(_ leaving: ProgramLeaving) { left += 1 }
     func deadlinePassed() { client.close(cut: true) }
 }

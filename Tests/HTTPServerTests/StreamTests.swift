@@ -107,12 +107,12 @@ struct StreamTests {
     }
 
     /// Answers with the request's path and body.
-    private final class Echo: ClientStreamHandler {
-        private unowned let client: any ClientStream
+    private final class Echo: ProgramStreamHandler {
+        private unowned let client: any ProgramStream
         private(set) var underWay = 0
         private var body: [UInt8] = []
 
-        init(_ client: any ClientStream) { self.client = client }
+        init(_ client: any ProgramStream) { self.client = client }
 
         func requestBegan() {
             underWay += 1
@@ -134,7 +134,7 @@ struct StreamTests {
                 switch step {
                 case .bytes(let count): for index in 0..<count { body.append(span[index]) }
                 case .wait: return
-                case .gone: return clientLeft(.gone)
+                case .gone: return programLeft(.gone)
                 case .cut: return finish(400)
                 case .end: return finish(200)
                 }
@@ -154,7 +154,7 @@ struct StreamTests {
         }
 
         func roomCame() {}
-        func clientLeft(_ leaving: ClientLeaving) { underWay -= 1 }
+        func programLeft(_ leaving: ProgramLeaving) { underWay -= 1 }
         func deadlinePassed() { client.close(cut: true) }
     }
 }

@@ -57,7 +57,7 @@ struct NameTableTests {
     private func ask(
         _ table: inout Table, _ name: String, _ id: UInt64, strange: Bool = false, at milliseconds: UInt64 = 0
     ) -> String {
-        switch table.table.ask(name, isFromClient: strange, id: id, asker: "\(id)", now: Self.time(milliseconds)) {
+        switch table.table.ask(name, isFromProgram: strange, id: id, asker: "\(id)", now: Self.time(milliseconds)) {
         case .known(let answer, let starts):
             table.running += starts
             return (try? answer.get()) == nil ? "failed" : "found"
@@ -107,7 +107,7 @@ struct NameTableTests {
     @Test func `names that hang leave slots to other zones, and strangers' names to the configuration's`() {
         var limits = Table.Limits()
         limits.slots = 4
-        limits.slotsOfClientNames = 3
+        limits.slotsOfProgramNames = 3
         limits.slotsOfZone = 2
         var table = Table(limits)
         #expect(ask(&table, "1.evil.test", 1, strange: true) == "begins")
@@ -126,7 +126,7 @@ struct NameTableTests {
     @Test func `strangers never have more than their share of look-ups`() {
         var limits = Table.Limits()
         limits.slots = 4
-        limits.slotsOfClientNames = 2
+        limits.slotsOfProgramNames = 2
         var table = Table(limits)
         #expect(ask(&table, "a.one", 1, strange: true) == "begins")
         #expect(ask(&table, "a.two", 2, strange: true) == "begins")
@@ -283,7 +283,8 @@ struct NameTableTests {
         let late = table.finish("a.test", .ipv6, Self.six, now: Self.time(20_060))
         #expect(late.askers.isEmpty)
         #expect(
-            table.table.ask("a.test", isFromClient: false, id: 4, asker: "4", now: Self.time(20_070)).known == Self.both
+            table.table.ask("a.test", isFromProgram: false, id: 4, asker: "4", now: Self.time(20_070)).known
+                == Self.both
         )
     }
 

@@ -1,5 +1,5 @@
 /// Bytes that the streams of one connection hold together: heads of requests, bodies, and answers. Without this bound,
-/// each of a hundred streams could hold the most that a request may, for a client that sent a few bytes.
+/// each of a hundred streams could hold the most that a request may, for a program that sent a few bytes.
 ///
 /// The connection's window bounds unread bodies. Past the allowance, a new stream is refused, a body is not kept for a
 /// replay, and nothing of an answer is read from its upstream.
@@ -8,11 +8,11 @@ struct HTTP2Allowance {
     static let bodies = 192 << 10
     /// Heads, kept bodies and unsent answers together.
     static let others = 320 << 10
-    /// Unsent answers, so that their client can still begin requests.
+    /// Unsent answers, so that their program can still begin requests.
     static let answers = 128 << 10
     /// Bodies kept for a replay, if several streams keep one.
     static let kept = 128 << 10
-    /// Number of streams whose answers may wait for the client in a wide window of the upstream, beside the allowance.
+    /// Number of streams whose answers may wait for the program in a wide window of the upstream, beside the allowance.
     static let readAhead = 2
     /// Unsent bytes that each stream may have, so that none waits for the others.
     static let least = 4 << 10

@@ -1,7 +1,7 @@
 import HTTP2
 import Reactor
 
-// Reading a client's bytes, a limited share in each turn of the loop.
+// Reading a program's bytes, a limited share in each turn of the loop.
 extension HTTP2Connection {
     /// Handles bytes, and the events in them.
     /// - Returns: number of the bytes handled.
@@ -31,7 +31,7 @@ extension HTTP2Connection {
         return isDone
     }
 
-    /// Backpressure: nothing is read while much output waits for the client.
+    /// Backpressure: nothing is read while much output waits for the program.
     private var hasOutputRoom: Bool { unsentOutput < ServerConnection.highWater }
 
     var unsentOutput: Int { connection.output.count }
@@ -60,7 +60,7 @@ extension HTTP2Connection {
             work += 1
             guard takeInput() else { return hasOutputRoom ? connection.goOnNextTurn() : () }
             guard connection.phase == .multiplexed, !hasFailed, life != .hungUp else { return }
-            // A client that has ended its side can't send the WINDOW_UPDATE frames that its answers need.
+            // A program that has ended its side can't send the WINDOW_UPDATE frames that its answers need.
             if connection.reader.input.hasEnded { return connection.leave() }
             guard connection.reader.input.canRead, hasOutputRoom else { return }
             guard work < Self.share else { return connection.goOnNextTurn() }

@@ -2,14 +2,14 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-/// An HTTP/2 connection of a client, with an `HTTP2ClientStream` for each request. Uses the byte stream and the buffers
-/// of its `ServerConnection`. Loop's thread only.
+/// An HTTP/2 connection of a program, with an `HTTP2ProgramStream` for each request. Uses the byte stream and the
+/// buffers of its `ServerConnection`. Loop's thread only.
 final class HTTP2Connection {
     /// Limit of bytes written in one turn, and of the work for bytes read, so that other connections get their turn.
     static let share = 256 * 1024
     /// Work for the start of a request, beside the work for its head. The request may be answered at once.
     private static let requestWork = 2 * 1024
-    /// Time limit for the client's answer to the PING that follows the first GOAWAY.
+    /// Time limit for the program's answer to the PING that follows the first GOAWAY.
     private static let noticeTimeout = Timeout(.seconds(1))
 
     enum Life {
@@ -28,11 +28,11 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private(set) var streams: [Int32: HTTP2ClientStream] = [:]
+    private(set) var streams: [Int32: HTTP2ProgramStream] = [:]
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var streamsWithUnsentHead: [HTTP2ClientStream] = []
+    private var streamsWithUnsentHead: [HTTP2ProgramStream] = []
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -41,7 +41,7 @@ final class HTTP2Connection {
         @safe @exclusivity(unchecked)
     #endif
     private(set) var hasFailed = false
-    /// Deadline of the connection itself: for the next request, or for a client that takes no output.
+    /// Deadline of the connection itself: for the next request, or for a program that takes no output.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -55,7 +55,7 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var awaitingRoom: [HTTP2ClientStream] = []
+    var awaitingRoom: [HTTP2ProgramStream] = []
     /// Work for the bytes that are being handled, in bytes: received, decoded, and for requests.
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -84,7 +84,7 @@ final class HTTP2Connection {
 
     /// Begins with the bytes read so far, which begin with the connection preface or a part of it.
     func begin() {
-        // The client's SETTINGS are a part of its preface, and have the time limit of a head.
+        // The program's SETTINGS are a part of its preface, and have the time limit of a head.
         set(.head, after: server.settings.headerTimeout)
         receive()
     }
@@ -114,7 +114,7 @@ final class HTTP2Connection {
     private func begin(_ id: Int32, _ block: HTTP2Block, isBodiless: Bool) {
         work += Self.requestWork
         guard admits(block) else { return session.refuse(id) }
-        let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
+        let stream = HTTP2ProgramStream(id, of: self, server: server, source: connection.source)
         guard let handler = connection.handler?.handler(for: stream) else {
             session.reset(id, .refusedStream)
             return sendLastGoAway()
@@ -139,7 +139,7 @@ final class HTTP2Connection {
     // MARK: Output
 
     /// Holds the answer's head until its body or end comes, or the turn ends. Then the head is sent.
-    func awaitBody(of stream: HTTP2ClientStream) { streamsWithUnsentHead.append(stream) }
+    func awaitBody(of stream: HTTP2ProgramStream) { streamsWithUnsentHead.append(stream) }
 
     func scheduleFlush() { connection.scheduleFlush() }
 
@@ -171,9 +171,10 @@ final class HTTP2Connection {
             handleEvents(nothing.span)
             guard connection.phase == .multiplexed else { return }
             guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
-            guard left == 0 else { return waitForClient(hasTaken: left < waiting + count) }
+            guard left == 0 else { return waitForProgram(hasTaken: left < waiting + count) }
             if ownDeadline.kind == .room { waitForRequest() }
-            // An ending connection does not wait for `isFinished`, which stays false during a client's incomplete head.
+            // An ending connection does not wait for `isFinished`, which stays false during a program's incomplete
+            // head.
             if hasFailed || session.isFinished || life == .ending && streams.isEmpty { return close() }
             // The session may have had no room for frames behind output that was unsent until now.
             guard count > 0 || waiting > 0 else { break }
@@ -183,7 +184,7 @@ final class HTTP2Connection {
         if connection.phase == .multiplexed, hasInput { connection.goOnNextTurn() }
     }
 
-    /// Ends the connection of a client that asks for too much, with all of its streams.
+    /// Ends the connection of a program that asks for too much, with all of its streams.
     func hangUp() {
         life = .hungUp
         scheduleFlush()
@@ -205,7 +206,7 @@ final class HTTP2Connection {
         connection.finishClosing()
     }
 
-    func end(_ leaving: ClientLeaving) {
+    func end(_ leaving: ProgramLeaving) {
         let open = streams.values
         streams = [:]
         streamsWithUnsentHead = []
@@ -230,8 +231,8 @@ final class HTTP2Connection {
         }
     }
 
-    /// - Parameter hasTaken: whether the client has taken some of the output.
-    private func waitForClient(hasTaken: Bool) {
+    /// - Parameter hasTaken: whether the program has taken some of the output.
+    private func waitForProgram(hasTaken: Bool) {
         guard hasTaken || ownDeadline.kind != .room else { return }
         unacknowledgedAtWait = connection.stream.unacknowledged
         set(.room, after: server.settings.outputTimeout)
@@ -261,7 +262,7 @@ final class HTTP2Connection {
         switch kind {
         case .head, .idle, .draining: sendLastGoAway()
         case .room:
-            if connection.stream.unacknowledged < unacknowledgedAtWait { return waitForClient(hasTaken: true) }
+            if connection.stream.unacknowledged < unacknowledgedAtWait { return waitForProgram(hasTaken: true) }
             connection.stream.resetOnClose()
             connection.leave(.stalled)
         case .none, .handler, .handlerIdle, .linger, .acknowledgement, .multiplexed: break

@@ -79,7 +79,7 @@ struct App {
     }
 
     private func logStart(_ server: ProxyServer, _ administration: Administration?) {
-        let limit = ProxyServer.clientLimit(configuration.proxy)
+        let limit = ProxyServer.programLimit(configuration.proxy)
         if limit < configuration.proxy.maxConnections {
             logger.warning(
                 "fewer clients at once than max_connections: raise the limit of file descriptors (ulimit -n)",

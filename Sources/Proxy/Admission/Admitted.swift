@@ -19,7 +19,7 @@ struct Admitted {
     var maxForwards: UInt64?
     /// Protocols of the Upgrade field that the upstream is offered.
     var upgrade: UpgradeList?
-    /// Whether this is the connection's last request: the client wants an upgrade, or a reload ended the interception.
+    /// Whether this is the connection's last request: the program wants an upgrade, or a reload ended the interception.
     var isLast = false
     /// Whether the connection nevertheless stays if the upstream ignores the offer of an upgrade.
     var staysIfIgnored = false

@@ -29,7 +29,7 @@ struct Gate {
         var role: ListenerRole
         /// Scheme of the listener.
         var listenerScheme = Scheme.http
-        /// Whether the client sent bytes after the head without waiting for an answer.
+        /// Whether the program sent bytes after the head without waiting for an answer.
         var hasBytesAfterHead = false
         /// Route that `why` assumes in place of the caller's.
         var assumed: RouteTable.Match?

@@ -16,11 +16,11 @@ enum Action {
     case answerAsLastRecipient
     /// Answer CONNECT without dialling.
     indirect case connect(Authority, tls: TLSInside)
-    /// Look at the client's first byte inside CONNECT.
+    /// Look at the program's first byte inside CONNECT.
     case lookInside
     /// Read the ClientHello of a redirected connection.
     case readHello
-    /// Serve requests inside a CONNECT to this authority. With `.https`, the proxy first opens the client's TLS.
+    /// Serve requests inside a CONNECT to this authority. With `.https`, the proxy first opens the program's TLS.
     indirect case serveInside(Authority, Scheme)
     /// Close the connection: no request can be served inside this CONNECT.
     indirect case endConnect(Problem)
@@ -37,20 +37,20 @@ enum Action {
     case sendAgain(newConnection: Bool)
     case resumeAnswer
     case resumeUpload
-    /// Send the held answer to the client.
+    /// Send the held answer to the program.
     indirect case pass(HeldAnswer)
     /// Send an answer of the proxy.
     indirect case fail(Problem)
     /// End a complete answer.
     case finish
-    /// Reset the connection, because the client has only a part of the answer.
+    /// Reset the connection, because the program has only a part of the answer.
     /// - Parameters:
-    ///   - because: Proxy Error Type (RFC 9209, section 2.3); `nil` if the client is the cause.
+    ///   - because: Proxy Error Type (RFC 9209, section 2.3); `nil` if the program is the cause.
     ///   - code: code of the RST_STREAM from the upstream; `nil` for other ends.
     case cut(because: String?, code: HTTP2Code? = nil)
-    /// End all work for a client that is gone or gets no further byte.
+    /// End all work for a program that is gone or gets no further byte.
     /// - Parameter closes: whether the connection is still open and must be closed, without a reset.
     case leave(closes: Bool)
-    /// End all work of this request, and the client's connection with all of its requests.
+    /// End all work of this request, and the program's connection with all of its requests.
     case hangUp
 }

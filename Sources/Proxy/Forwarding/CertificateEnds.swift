@@ -2,7 +2,7 @@ import Cryptography
 import HTTPServer
 import Reactor
 
-/// Ends connections when the certificates of their clients end, by the wall clock. Loop's thread only.
+/// Ends connections when the certificates of their programs end, by the wall clock. Loop's thread only.
 final class CertificateEnds {
     /// Longest time between two checks, because the wall clock may be set.
     private static let interval = Duration.seconds(10)

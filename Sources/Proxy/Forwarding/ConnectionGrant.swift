@@ -4,9 +4,9 @@ import HTTPMessage
 import HTTPServer
 import TLSServer
 
-/// The grant of a client's connection from its beginning: the listener's TLS, the client's certificate, the interception
-/// of a host. All requests of the connection share it, in any version of HTTP, and each looks at it again: a reload, the
-/// authorities' file or the time may have ended it. Loop's thread only.
+/// The grant of a program's connection from its beginning: the listener's TLS, the program's certificate, the
+/// interception of a host. All requests of the connection share it, in any version of HTTP, and each looks at it again:
+/// a reload, the authorities' file or the time may have ended it. Loop's thread only.
 ///
 /// The user, the upstreams and the rules for callers are no part of it, because each request is judged by the current
 /// ones.
@@ -21,7 +21,7 @@ final class ConnectionGrant {
 
     /// TLS settings with which the listener accepted the connection; `nil` for plain HTTP.
     let tls: ListenerTLS?
-    /// The client's certificate, from the first request on; `nil` if the listener verifies none.
+    /// The program's certificate, from the first request on; `nil` if the listener verifies none.
     private(set) var certificate: ClientCertificate?
     private unowned let connection: ServerConnection
     private let ends: CertificateEnds
@@ -51,7 +51,7 @@ final class ConnectionGrant {
         return standing
     }
 
-    /// Reads the client's certificate. A request has come, so the TLS handshake is complete.
+    /// Reads the program's certificate. A request has come, so the TLS handshake is complete.
     private func takeCertificate() {
         guard let stream = connection.source.stream as? TLSServerStream, let shown = stream.clientCertificate else {
             standing = .over

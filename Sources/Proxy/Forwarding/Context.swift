@@ -9,10 +9,10 @@ import TLSServer
 /// State of one request, passed from phase to phase. Loop's thread only.
 struct Context {
     let shard: ProxyShard
-    let stream: any ClientStream
+    let stream: any ProgramStream
     /// The rules that the request began with.
     private(set) var rules: RuleSet
-    /// Role of the client's listener. `nil` refuses requests: the listener closed, or the connection lost its grant.
+    /// Role of the program's listener. `nil` refuses requests: the listener closed, or the connection lost its grant.
     private(set) var role: ListenerRole?
     let grant: ConnectionGrant
     var sender: Sender
@@ -48,7 +48,7 @@ struct Context {
     }
 
     /// Makes the context of another stream on the same connection.
-    init(_ stream: any ClientStream, of connection: Context) {
+    init(_ stream: any ProgramStream, of connection: Context) {
         self.stream = stream
         shard = connection.shard
         rules = shard.rules
@@ -108,9 +108,9 @@ struct Context {
     }
 }
 
-/// The client behind a connection.
+/// The program behind a connection.
 struct Sender {
-    /// Address of a TCP client; `nil` if no log records it. Read once for each connection.
+    /// Address of a TCP program; `nil` if no log records it. Read once for each connection.
     let address: SocketAddress?
     /// The enclosed programs that it belongs to; `nil` for any other program.
     var enclosed: EnclosedPrograms?
@@ -140,8 +140,8 @@ struct Program: Sendable {
     var name: String?
 }
 
-/// A CONNECT with requests inside: sent by the client and answered with 200, or made by the proxy for redirected TLS. A
-/// class, because each request refers to it.
+/// A CONNECT with requests inside: sent by the program and answered with 200, or made by the proxy for redirected TLS.
+/// A class, because each request refers to it.
 final class Inside: Sendable {
     let authority: Authority
     /// Scheme of the requests inside: `.https` if the proxy opens their TLS.
@@ -152,7 +152,7 @@ final class Inside: Sendable {
     let program: Program
     /// Whether the proxy made the CONNECT. The program then does not know of the proxy.
     let isRedirected: Bool
-    /// The operator's certificate that the client saw; `nil` for a certificate made by the proxy, and without TLS.
+    /// The operator's certificate that the program saw; `nil` for a certificate made by the proxy, and without TLS.
     let certificate: ListenerTLS?
 
     init(
@@ -167,7 +167,7 @@ final class Inside: Sendable {
         self.certificate = certificate
     }
 
-    /// Returns a copy for the host of the certificate that the client sees.
+    /// Returns a copy for the host of the certificate that the program sees.
     func to(_ authority: Authority, _ certificate: ListenerTLS?) -> Inside {
         Inside(
             authority: authority, scheme: scheme, credentials: credentials, program: program,
@@ -176,7 +176,7 @@ final class Inside: Sendable {
 
     /// Whether a request inside may name this authority. Scheme and port must be those of the CONNECT. If the CONNECT
     /// names an address, requests without TLS may name any host. All other requests must name the host of `authority`,
-    /// which for TLS is the host of the certificate that the client saw.
+    /// which for TLS is the host of the certificate that the program saw.
     func admits(_ other: Authority, _ scheme: Scheme) -> Bool {
         let isFree = scheme == .http && authority.host.isAddress
         return scheme == self.scheme && other.port(for: scheme) == authority.port

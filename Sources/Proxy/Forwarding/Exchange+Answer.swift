@@ -54,7 +54,7 @@ extension Exchange {
         return .forward
     }
 
-    /// Sends the client `problem` instead of the upstream's answer.
+    /// Sends the program `problem` instead of the upstream's answer.
     mutating func refuse(_ problem: Problem) -> Verdict {
         stop(problem)
         return .stop
@@ -79,15 +79,15 @@ extension Exchange {
         return answer
     }
 
-    /// Notes that the answer's head is sent, and decides whether the client's connection stays open.
+    /// Notes that the answer's head is sent, and decides whether the program's connection stays open.
     /// - Parameters:
     ///   - isRequestComplete: whether the request's body has been read.
     ///   - mustClose: whether the listener or the process is ending.
-    /// - Returns: the framing of the answer's body for the client.
+    /// - Returns: the framing of the answer's body for the program.
     mutating func answer(
         status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
     ) -> BodyFraming {
-        // If the request's body is not read whole, the connection closes after an error. It also closes if the client
+        // If the request's body is not read whole, the connection closes after an error. It also closes if the program
         // may still wait for 100.
         var hasBegun = !request.expectsContinue
         if case .asked(let asked) = state, asked.has100 || asked.hasBody { hasBegun = true }
@@ -108,9 +108,9 @@ extension Exchange {
         state = .switched(Switched())
     }
 
-    /// Notes that the client of an upgraded connection ended its side.
+    /// Notes that the program of an upgraded connection ended its side.
     /// - Parameter isPassedOn: whether the upstream learns of this end.
-    mutating func clientEndedItsSide(isPassedOn: Bool) {
+    mutating func programEndedItsSide(isPassedOn: Bool) {
         hasNewTime = true
         guard !isPassedOn, case .switched(var switched) = state else { return }
         switched.isLeaving = true
@@ -198,13 +198,13 @@ extension Exchange {
         return .awaitToken(insteadOf: token)
     }
 
-    /// Whether the client's connection can carry another request after this answer.
+    /// Whether the program's connection can carry another request after this answer.
     @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool {
         request.keepsAlive && (isRequestComplete || request.isHTTP2)
     }
 
-    /// Whether the client's connection can carry another request after an answer of the proxy. Not over HTTP/1.0, and
+    /// Whether the program's connection can carry another request after an answer of the proxy. Not over HTTP/1.0, and
     /// not after an unread body, which would be read as the next request. Over HTTP/2, a fault ends its own stream only.
     /// - Parameter closes: whether the answer itself closes the connection.
     func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {

@@ -13,11 +13,11 @@ extension Exchange {
         case requestBody
         /// The upstream: the answer's body, or bytes of an upgraded connection.
         case upstream
-        /// The client of an upgraded connection: its bytes, or its end.
-        case client
-        /// The upstream's last bytes, after the client of an upgraded connection ended its side.
+        /// The program of an upgraded connection: its bytes, or its end.
+        case program
+        /// The upstream's last bytes, after the program of an upgraded connection ended its side.
         case upstreamEnd
-        /// The client's first bytes inside CONNECT, or its ClientHello.
+        /// The program's first bytes inside CONNECT, or its ClientHello.
         case firstBytes
         case tunnel
     }
@@ -27,20 +27,21 @@ extension Exchange {
         case .deciding, .awaitingToken: .none
         case .collecting: .requestBody
         case .delayed: .loginDelay
-        // Before 100 and the body's first piece, a client with Expect may wait for 100: the upstream's deadline counts.
+        // Before 100 and the body's first piece, a program with Expect may wait for 100: the upstream's deadline
+        // counts.
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.has100 || !request.expectsContinue)
                 ? .requestBody : .response
         case .refused, .announced, .answered: .upstream
         case .switched(let switched):
-            switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .client : .upstream
+            switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .program : .upstream
         case .greeted, .connected: .firstBytes
         case .tunnelled: .tunnel
         }
     }
 
-    /// Returns the party whose deadline must be set now; `nil` for none. While the client has to take a part of the
-    /// answer, the client's stream sets the deadline itself (`ServerConnection.waitForClient`).
+    /// Returns the party whose deadline must be set now; `nil` for none. While the program has to take a part of the
+    /// answer, the program's stream sets the deadline itself (`ServerConnection.waitForProgram`).
     mutating func takeNewTime() -> Patience? {
         guard hasNewTime else { return nil }
         hasNewTime = false
@@ -60,7 +61,7 @@ extension Exchange {
             let slowBody = request.isGRPC ? Problem.slowCall : .slowBody
             return .fail(patience == .requestBody ? slowBody : .responseTimeout)
         case .announced: return .fail(.responseTimeout)
-        // The held 401 stays incomplete, so the client never gets it.
+        // The held 401 stays incomplete, so the program never gets it.
         case .refused(let held):
             return sendAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
         case .answered: return .cut(because: Self.silent)

@@ -14,7 +14,7 @@ struct Exchange {
         var isIdempotent = false
         var framing = BodyFraming.none
         var expectsContinue = false
-        /// The client's connection stays open after the answer.
+        /// The program's connection stays open after the answer.
         var keepsAlive = false
         /// An offer of other protocols is passed on to the upstream.
         var offersUpgrade = false
@@ -33,36 +33,36 @@ struct Exchange {
         case delayed
         /// The proxy reads the whole body, because the signature needs its digest.
         case collecting
-        /// The request waits for a token. The client may get `instead`, a held refusal, if no token comes.
+        /// The request waits for a token. The program may get `instead`, a held refusal, if no token comes.
         indirect case awaitingToken(instead: HeldAnswer?)
         /// The request was given to the upstream's stream, and has no final answer yet.
         case asked(Asked)
-        /// The upstream refused the token, or wants a nonce. The client gets this answer only if no new token comes.
+        /// The upstream refused the token, or wants a nonce. The program gets this answer only if no new token comes.
         indirect case refused(HeldAnswer)
         /// The head of a gRPC call's answer came without a status. The proxy holds this head for the rest of the loop's
         /// turn, because trailers that follow at once may refuse the token.
         indirect case announced(HeldAnswer)
-        /// - Parameter framing: framing of the answer's body for the client.
+        /// - Parameter framing: framing of the answer's body for the program.
         case answered(framing: BodyFraming)
         case switched(Switched)
         /// The ClientHello of a redirected connection has begun.
         case greeted
-        /// CONNECT was answered with 200. The client's first byte decides what follows.
+        /// CONNECT was answered with 200. The program's first byte decides what follows.
         indirect case connected(Authority, tls: TLSInside)
-        /// - Parameter isAnswered: whether the client has received the 200.
+        /// - Parameter isAnswered: whether the program has received the 200.
         case tunnelled(isAnswered: Bool)
     }
 
     struct Asked {
         var has100 = false
-        /// Whether the upstream waits for the client's next bytes.
+        /// Whether the upstream waits for the program's next bytes.
         var awaitsBody = false
         /// A piece of the body has been sent.
         var hasBody = false
     }
 
     struct Switched {
-        /// Whether the client ended its side, and this end can't be passed on.
+        /// Whether the program ended its side, and this end can't be passed on.
         var isLeaving = false
         var hasUpstreamEnded = false
     }
@@ -70,7 +70,7 @@ struct Exchange {
     /// Reason for a pause of the transfer. A pause does not change the state.
     enum Pause {
         case none
-        /// The transfer waits until the client takes a part of the answer.
+        /// The transfer waits until the program takes a part of the answer.
         case room
         /// The transfer waits for the loop's next turn, because other connections need time.
         case turn
@@ -106,7 +106,7 @@ struct Exchange {
 
     // MARK: Queries
 
-    /// Whether the head of the final answer, of a 101 or of the 200 to CONNECT was written to the client.
+    /// Whether the head of the final answer, of a 101 or of the 200 to CONNECT was written to the program.
     @inline(__always) var isAnswered: Bool {
         switch state {
         case .answered, .switched, .connected: true
@@ -122,8 +122,8 @@ struct Exchange {
     var mayBeSilent: Bool { request.isGRPC || isEventStream || isSwitched }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    /// Whether an HTTP request waits for another party than its client; `false` for a delayed 407. Used only after the
-    /// client has ended its side.
+    /// Whether an HTTP request waits for another party than its program; `false` for a delayed 407. Used only after the
+    /// program has ended its side.
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .announced, .answered: pause != .room
@@ -169,7 +169,7 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// Handles the client's first byte inside CONNECT. 0x16 begins TLS (RFC 8446, section 5.1), any other byte HTTP.
+    /// Handles the program's first byte inside CONNECT. 0x16 begins TLS (RFC 8446, section 5.1), any other byte HTTP.
     func firstByteCame(_ byte: UInt8) -> Action {
         guard case .connected(let authority, let tls) = state else { return .wait }
         guard byte == 0x16 else { return .serveInside(authority, .http) }
@@ -180,7 +180,7 @@ struct Exchange {
         }
     }
 
-    /// - Parameter isRedirected: whether the connection was redirected: its client has received no 200.
+    /// - Parameter isRedirected: whether the connection was redirected: its program has received no 200.
     mutating func tunnel(isRedirected: Bool) {
         request.keepsAlive = false
         state = .tunnelled(isAnswered: isAnswered && !isRedirected)
@@ -208,7 +208,7 @@ struct Exchange {
     /// - Parameters:
     ///   - error: `nil` if a token came.
     ///   - hasSuspect: whether a suspect token exists. It is sent if no other token came, but not on a replay.
-    ///   - problem: answer to the client if there is an error.
+    ///   - problem: answer to the program if there is an error.
     mutating func tokenArrived(
         _ error: HeimdallrError?, hasSuspect: Bool, _ problem: Problem
     ) -> Action {
@@ -226,9 +226,9 @@ struct Exchange {
         hasNewTime = true
     }
 
-    // MARK: The client
+    // MARK: The program
 
-    /// Notes that the upstream asked for a piece of the body. `isThere`: the client has sent such a piece.
+    /// Notes that the upstream asked for a piece of the body. `isThere`: the program has sent such a piece.
     mutating func bodyAsked(isThere: Bool) {
         if case .asked(var asked) = state {
             asked.awaitsBody = !isThere
@@ -238,7 +238,7 @@ struct Exchange {
         if isThere || !isAnswered { hasNewTime = true }
     }
 
-    /// Handles more bytes from the client, or the body's end.
+    /// Handles more bytes from the program, or the body's end.
     func bodyArrived() -> Action {
         if case .connected = state { return .lookInside }
         if case .greeted = state { return .readHello }
@@ -250,6 +250,6 @@ struct Exchange {
     /// Notes a problem during a call from the upstream's stream. The stream then ends, and `ended` returns the action.
     mutating func stop(_ problem: Problem) { outcome = failed(problem) }
 
-    /// Notes during a call from the upstream's stream that the client is gone.
-    mutating func clientGone() { outcome = .leave(closes: false) }
+    /// Notes during a call from the upstream's stream that the program is gone.
+    mutating func programGone() { outcome = .leave(closes: false) }
 }

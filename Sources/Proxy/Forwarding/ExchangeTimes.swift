@@ -2,7 +2,7 @@ import Reactor
 
 /// Times of the steps of one exchange, in the precision of the loop's turns. Reads no clock. No I/O.
 ///
-/// The waits for tokens are summed. All other times are those of the last attempt, whose answer the client gets.
+/// The waits for tokens are summed. All other times are those of the last attempt, whose answer the program gets.
 struct ExchangeTimes {
     /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false

@@ -7,7 +7,7 @@ extension Forwarder {
     /// Longest wait for a new token while a suspect token exists.
     private static let suspectWait = Duration.seconds(2)
 
-    /// Waits for a token in a task, which is cancelled when the client leaves. A token request already sent continues.
+    /// Waits for a token in a task, which is cancelled when the program leaves. A token request already sent continues.
     /// - Parameter refused: token that the upstream refused; `nil` if it refused none.
     func awaitToken(insteadOf refused: AccessToken?) {
         guard let upstream = context.upstream, let client = context.client else {

@@ -5,7 +5,7 @@ import Reactor
 import TLSServer
 import WireText
 
-// CONNECT (RFC 9110, section 9.3.6). After a refusal the client's connection closes, because the client may have sent
+// CONNECT (RFC 9110, section 9.3.6). After a refusal the program's connection closes, because the program may have sent
 // bytes for the target already (RFC 9931, section 3).
 extension Forwarder {
     // MARK: CONNECT to a listed host
@@ -41,7 +41,7 @@ extension Forwarder {
         stream.finish(trailers: [], keepsOpen: true)
     }
 
-    /// Adds TLS to the client's connection. Returns `false` if memory is lacking or the client is gone.
+    /// Adds TLS to the program's connection. Returns `false` if memory is lacking or the program is gone.
     private func addTLS() -> Bool {
         stream.wrapStream { carrier, received in
             try? TLSServerStream(
@@ -54,7 +54,7 @@ extension Forwarder {
     /// Chooses the certificate for a ClientHello, and puts the name of the host into `inside`.
     /// - Parameter name: server name in the ClientHello (RFC 6066, section 3).
     /// - Returns: `refuse` for a host that is not intercepted, and for another host than the CONNECT's. If the CONNECT
-    ///   names an address, the client may name any intercepted host.
+    ///   names an address, the program may name any intercepted host.
     private func certificate(for name: String?) -> ContextChoice {
         guard let inside = context.sender.inside, let interception = shard.rules.plan.interception else {
             return .refuse
@@ -87,7 +87,7 @@ extension Forwarder {
         return program
     }
 
-    /// Closes the connection, because no HTTP answer is possible. A client that has begun TLS gets an alert first.
+    /// Closes the connection, because no HTTP answer is possible. A program that has begun TLS gets an alert first.
     func endConnect(_ problem: Problem) {
         let status = context.ledger.status
         context.ledger.note(problem)
@@ -144,9 +144,9 @@ extension Forwarder {
     private func join(_ upstream: StreamSocket) throws(TransportError) {
         let localAddress = OwnConnections.add(upstream)
         do throws(SystemError) {
-            try stream.handOver { client, received, unsent throws(SystemError) in
+            try stream.handOver { program, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
-                    client: TunnelSide(client.stream, isEnding: client.isEnding, hasEnded: client.hasEnded),
+                    program: TunnelSide(program.stream, isEnding: program.isEnding, hasEnded: program.hasEnded),
                     upstream: TunnelSide(upstream), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
                     ended: { [unowned self] isCut in
@@ -159,7 +159,7 @@ extension Forwarder {
                 if !context.exchange.isAnswered, context.sender.redirected == nil {
                     head.append("HTTP/1.1 200 Connection established\r\n\r\n")
                 }
-                tunnel.toClient.begin(with: head.bytes, counts: false)
+                tunnel.toProgram.begin(with: head.bytes, counts: false)
                 tunnel.toUpstream.begin(with: received, counts: true)
                 context.tunnel = tunnel
             }
@@ -174,18 +174,20 @@ extension Forwarder {
         context.tunnel?.pump()
     }
 
-    func ready(_ readiness: Readiness) { context.tunnel?.clientReady(readiness) }
+    func ready(_ readiness: Readiness) { context.tunnel?.programReady(readiness) }
 
     private func tunnelProgressed() {
         guard let tunnel = context.tunnel else { return }
         context.exchange.pieceCame()
         keepTime()
-        RecordPhase.bytesPassed(context, toUpstream: tunnel.toUpstream.newBytes(), toClient: tunnel.toClient.newBytes())
+        RecordPhase.bytesPassed(
+            context, toUpstream: tunnel.toUpstream.newBytes(), toProgram: tunnel.toProgram.newBytes())
     }
 
     private func tunnelEnded(_ isCut: Bool) {
         guard let tunnel = context.tunnel else { return }
-        RecordPhase.bytesPassed(context, toUpstream: tunnel.toUpstream.newBytes(), toClient: tunnel.toClient.newBytes())
+        RecordPhase.bytesPassed(
+            context, toUpstream: tunnel.toUpstream.newBytes(), toProgram: tunnel.toProgram.newBytes())
         settle(stream.progress)
         stream.close(cut: isCut)
     }

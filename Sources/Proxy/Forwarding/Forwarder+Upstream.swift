@@ -52,7 +52,7 @@ extension Forwarder: UpstreamStreamDelegate {
         send(newConnection: newConnection)
     }
 
-    var isWanted: Bool { !stream.progress.hasClientEnded }
+    var isWanted: Bool { !stream.progress.hasProgramEnded }
 
     var hasTokenEnded: Bool { context.token?.isExpired(at: .now) ?? false }
 
@@ -89,7 +89,7 @@ extension Forwarder: UpstreamStreamDelegate {
         case .end: return .end
         case .cut: return stop(.bodyCut)
         case .gone:
-            context.exchange.clientGone()
+            context.exchange.programGone()
             return .abort
         }
     }
@@ -99,7 +99,7 @@ extension Forwarder: UpstreamStreamDelegate {
         return .abort
     }
 
-    /// Takes the client's bytes of an upgraded connection.
+    /// Takes the program's bytes of an upgraded connection.
     private func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
         switch try? stream.readBody(into: &bytes) {
         case .bytes(let count):
@@ -110,10 +110,10 @@ extension Forwarder: UpstreamStreamDelegate {
         case .wait: return .wait
         case .end, .cut, nil:
             // If the upstream can't be told of this end, the exchange stops once the upstream sends nothing for 500 ms.
-            context.exchange.clientEndedItsSide(isPassedOn: upstream?.endsBySides ?? false)
+            context.exchange.programEndedItsSide(isPassedOn: upstream?.endsBySides ?? false)
             return .end
         case .gone:
-            context.exchange.clientGone()
+            context.exchange.programGone()
             return .abort
         }
     }
@@ -151,7 +151,7 @@ extension Forwarder: UpstreamStreamDelegate {
         return taking
     }
 
-    /// Ends the output to the client. The other direction continues.
+    /// Ends the output to the program. The other direction continues.
     func upstreamEndedItsSide() {
         context.exchange.upstreamEndedItsSide()
         stream.endOutput()

@@ -4,11 +4,11 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Answers the requests of one client. Passes events to the phases and to `Exchange`, and performs the returned
+/// Answers the requests of one program. Passes events to the phases and to `Exchange`, and performs the returned
 /// actions. Loop's thread only.
-final class Forwarder: ClientStreamHandler, NextTurnHandler {
-    /// The client's stream. It retains this object until the stream is closed.
-    let stream: any ClientStream
+final class Forwarder: ProgramStreamHandler, NextTurnHandler {
+    /// The program's stream. It retains this object until the stream is closed.
+    let stream: any ProgramStream
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -37,7 +37,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     var shard: ProxyShard { context.shard }
 
-    // MARK: Events of the client
+    // MARK: Events of the program
 
     func requestBegan() {
         begin()
@@ -52,10 +52,10 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     private func begin() {
         context.begin()
-        if stream.progress.hasClientEnded { shard.endedClients.insert(self) }
+        if stream.progress.hasProgramEnded { shard.endedPrograms.insert(self) }
     }
 
-    func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
+    func handler(for stream: any ProgramStream) -> (any ProgramStreamHandler)? {
         guard context.admitsStream else { return nil }
         // Made once for all streams of the connection.
         if shard.rules.users != nil { _ = context.loginSource }
@@ -64,7 +64,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     func bodyArrived() { perform(context.exchange.bodyArrived()) }
 
-    func clientEnded() { shard.endedClients.insert(self) }
+    func programEnded() { shard.endedPrograms.insert(self) }
 
     func roomCame() { perform(context.exchange.roomCame()) }
 
@@ -77,7 +77,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         }
     }
 
-    func clientLeft(_ leaving: ClientLeaving) {
+    func programLeft(_ leaving: ProgramLeaving) {
         if leaving == .stopped, !context.exchange.isAnswered {
             // Over HTTP/2 the stop of the server ends the streams without an answer.
             context.ledger.note(.draining)
@@ -180,13 +180,13 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .firstBytes: return context.rules.headerTimeout
         // The program may send nothing for long in a gRPC stream, so the upstream's timeout for calls counts.
         case .requestBody where isGRPC: return context.upstream?.timeouts(isCall: true).idle ?? .off
-        case .requestBody, .client, .tunnel: return context.rules.idleTimeout
+        case .requestBody, .program, .tunnel: return context.rules.idleTimeout
         case .upstream: return context.upstream?.timeouts(isCall: context.exchange.mayBeSilent).idle ?? .off
         case .upstreamEnd: return Self.endingTimeout
         }
     }
 
-    /// Longest pause between the upstream's last bytes, after the client ended its side and this end could not be
+    /// Longest pause between the upstream's last bytes, after the program ended its side and this end could not be
     /// passed on.
     private static let endingTimeout = Timeout(.milliseconds(500))
 
@@ -214,7 +214,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         finish(trailers: answer.trailers)
     }
 
-    /// Whether the client's connection stays open after an answer of the proxy.
+    /// Whether the program's connection stays open after an answer of the proxy.
     private func keepsConnection(behindOwn closes: Bool) -> Bool {
         let progress = stream.progress
         return context.exchange.keepsConnection(
@@ -235,7 +235,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         stream.finish(trailers: trailers, keepsOpen: keeping)
     }
 
-    /// Ends all work for a client that gets no further bytes.
+    /// Ends all work for a program that gets no further bytes.
     func leave() {
         waitNumber += 1
         tokenWait?.cancel()
@@ -247,7 +247,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     /// Counts and logs the request, and drops its state. Called after every outcome.
     func settle(_ progress: StreamProgress) {
-        if progress.hasClientEnded { shard.endedClients.remove(self) }
+        if progress.hasProgramEnded { shard.endedPrograms.remove(self) }
         RecordPhase.run(&context, progress)
         upstream = nil
         context.settle()

@@ -1,12 +1,12 @@
 import HTTPMessage
 import WireText
 
-/// An answer that is held until the proxy knows whether the client gets it.
+/// An answer that is held until the proxy knows whether the program gets it.
 struct HeldAnswer {
     let head: ResponseHead
     private(set) var body: [UInt8] = []
     var trailers: [(name: [UInt8], value: [UInt8])] = []
-    /// Whether the client can get the whole answer.
+    /// Whether the program can get the whole answer.
     var isWhole = true
     private(set) var received = 0
 

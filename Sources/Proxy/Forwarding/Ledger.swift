@@ -4,9 +4,9 @@ import Reports
 /// Facts about one request for metrics and logs.
 struct Ledger {
     let started: LoopTime
-    /// Status seen by the client; 0 before an answer.
+    /// Status seen by the program; 0 before an answer.
     var status = 0
-    /// Whether the answer was cut in a way that the client can see.
+    /// Whether the answer was cut in a way that the program can see.
     var wasCut = false
     /// Reason for the proxy's own answer: the last word of the problem's `type`.
     var refusal: String?
@@ -22,14 +22,14 @@ struct Ledger {
     var isSent = false
     /// Number of bytes of the answer, including its head.
     var bytesSent: UInt64 = 0
-    /// Number of bytes from the client of an upgraded connection.
+    /// Number of bytes from the program of an upgraded connection.
     var bytesSwitched: UInt64 = 0
     /// Result of putting a credential on the request; `nil` if none is due.
     var injection: InjectionResult?
     /// ID of the request in logs; `nil` before a log needs it.
     var requestID: [UInt8]?
 
-    /// Status in logs: 499 if the client left before the answer, 0 if the answer was cut.
+    /// Status in logs: 499 if the program left before the answer, 0 if the answer was cut.
     var loggedStatus: Int { wasCut ? 0 : status != 0 ? status : 499 }
 
     /// Notes an answer of the proxy.

@@ -22,7 +22,7 @@ public struct ReachedLimit: Sendable, Hashable {
     static let bodyNotSignable = ReachedLimit(
         "max_replay_bytes", "the body of a request that has to be signed is too large",
         "raise the upstream's max_replay_bytes")
-    /// A client that takes nothing of its answer.
+    /// A program that takes nothing of its answer.
     static let unreadAnswer = ReachedLimit(
         "proxy.idle_timeout", "the program read nothing of its answer for too long",
         "find out why the program does not read, or raise proxy.idle_timeout")
@@ -48,7 +48,7 @@ public struct ReachedLimit: Sendable, Hashable {
     private static let body = ReachedLimit(
         "proxy.idle_timeout", "the program sent nothing more of its request's body for too long",
         "raise proxy.idle_timeout if programs make such pauses")
-    private static let client = ReachedLimit(
+    private static let program = ReachedLimit(
         "proxy.idle_timeout", "the program sent nothing in an upgraded connection whose other side had ended",
         "raise proxy.idle_timeout if programs are silent for so long")
     private static let tunnel = ReachedLimit(
@@ -65,7 +65,7 @@ public struct ReachedLimit: Sendable, Hashable {
         case .requestBody: self = isCall ? .call : .body
         case .upstream:
             self = isCall ? .call : exchange.isSwitched ? .upgrade : exchange.isEventStream ? .stream : .answer
-        case .client: self = .client
+        case .program: self = .program
         case .tunnel: self = .tunnel
         }
     }
@@ -95,7 +95,7 @@ public struct LimitReport: Sendable {
     public var others: Int
 }
 
-/// Limits the log's lines about events that any client can cause: of each kind one in ten seconds.
+/// Limits the log's lines about events that any program can cause: of each kind one in ten seconds.
 struct LineLimit {
     private static let interval = Duration.seconds(10)
     private var lastLogged: LoopTime?

@@ -8,7 +8,7 @@ struct Caller: Equatable {
     var uid: UInt32?
     /// The listener that received the request; `nil` for an upstream's own listener.
     var listener: ListenAddress?
-    /// Certificate of the client, if the listener verifies certificates.
+    /// Certificate of the program, if the listener verifies certificates.
     var certificate: ClientCertificate?
 
     /// Name for the log; `nil` for a caller of which only the address is known.

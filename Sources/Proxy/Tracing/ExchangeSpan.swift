@@ -90,13 +90,13 @@ struct ExchangeSpan: Sendable {
         span.add("heimdallr.replayed", record.wasReplayed ? .flag(true) : nil)
     }
 
-    /// Returns the error; `nil` for success, a 4xx of a `SERVER` span, and a client that leaves during a good answer.
+    /// Returns the error; `nil` for success, a 4xx of a `SERVER` span, and a program that leaves during a good answer.
     private func errorType(_ kind: TraceSpan.Kind) -> String? {
         guard record.shownStatus > 0 else { return record.errorClass ?? "client_left" }
         if let status = record.grpcStatus, record.shownStatus == 200 {
             return status == 0 ? nil : record.errorClass ?? String(status)
         }
-        // The answer was cut after its head. `errorClass` is `nil` if the client is the cause.
+        // The answer was cut after its head. `errorClass` is `nil` if the program is the cause.
         if record.status == 0, record.shownStatus < 400 { return record.errorClass }
         guard record.shownStatus >= (kind == .client ? 400 : 500) else { return nil }
         return record.errorClass ?? String(record.shownStatus)

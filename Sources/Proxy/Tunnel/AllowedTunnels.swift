@@ -113,7 +113,7 @@ private final class AllowedConnection: ReadinessHandler {
     private func join(_ upstream: StreamSocket) {
         localAddress = OwnConnections.add(upstream)
         let tunnel = Tunnel(
-            client: TunnelSide(program), upstream: TunnelSide(upstream), loop: loop, progressed: {},
+            program: TunnelSide(program), upstream: TunnelSide(upstream), loop: loop, progressed: {},
             ended: { [unowned self] isCut in
                 if isCut { program.resetOnClose() }
                 end(nil)
@@ -126,7 +126,7 @@ private final class AllowedConnection: ReadinessHandler {
         tunnel.pump()
     }
 
-    func ready(_ readiness: Readiness) { tunnel?.clientReady(readiness) }
+    func ready(_ readiness: Readiness) { tunnel?.programReady(readiness) }
 
     private func end(_ reason: String?) {
         guard let ended else { return }

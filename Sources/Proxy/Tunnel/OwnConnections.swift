@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-/// Local addresses of the connections from tunnels to their targets. If a redirected client has such an address, the
+/// Local addresses of the connections from tunnels to their targets. If a redirected program has such an address, the
 /// kernel redirected a connection of this process back to it. Any thread.
 enum OwnConnections {
     private static let addresses = Mutex<Set<SocketAddress>>([])
@@ -17,9 +17,9 @@ enum OwnConnections {
         if let address { addresses.withLock { _ = $0.remove(address) } }
     }
 
-    static func contains(_ client: SocketAddress?) -> Bool {
-        guard let client = plain(client) else { return false }
-        return addresses.withLock { $0.contains(client) }
+    static func contains(_ program: SocketAddress?) -> Bool {
+        guard let program = plain(program) else { return false }
+        return addresses.withLock { $0.contains(program) }
     }
 
     /// Returns the same form for an IPv4 address and for its IPv4-mapped IPv6 address.

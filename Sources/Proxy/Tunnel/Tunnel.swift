@@ -1,34 +1,34 @@
 import Reactor
 
-/// Passes bytes between a client and its target until both have ended, or one has failed. The end of one side is passed
-/// on, and the other direction continues. Loop's thread only.
+/// Passes bytes between a program and its target until both have ended, or one has failed. The end of one side is
+/// passed on, and the other direction continues. Loop's thread only.
 final class Tunnel: ReadinessHandler, NextTurnHandler {
-    private let client: TunnelSide
+    private let program: TunnelSide
     private let upstream: TunnelSide
     let toUpstream: TunnelFlow
-    let toClient: TunnelFlow
+    let toProgram: TunnelFlow
     private let loop: EventLoop
     private let progressed: () -> Void
-    /// Called once at the end. The callback closes the client's stream, or cuts it if the argument is true.
+    /// Called once at the end. The callback closes the program's stream, or cuts it if the argument is true.
     private var ended: ((Bool) -> Void)?
     /// Direction from the side that has failed. Its last bytes still pass; nothing passes in the other direction.
     private var last: TunnelFlow?
     private var isScheduled = false
 
     init(
-        client: TunnelSide, upstream: TunnelSide, loop: EventLoop, progressed: @escaping () -> Void,
+        program: TunnelSide, upstream: TunnelSide, loop: EventLoop, progressed: @escaping () -> Void,
         ended: @escaping (Bool) -> Void
     ) {
-        self.client = client
+        self.program = program
         self.upstream = upstream
-        toUpstream = TunnelFlow(from: client, to: upstream)
-        toClient = TunnelFlow(from: upstream, to: client)
+        toUpstream = TunnelFlow(from: program, to: upstream)
+        toProgram = TunnelFlow(from: upstream, to: program)
         self.loop = loop
         self.progressed = progressed
         self.ended = ended
     }
 
-    func clientReady(_ readiness: Readiness) { note(readiness, client) }
+    func programReady(_ readiness: Readiness) { note(readiness, program) }
 
     func ready(_ readiness: Readiness) { note(readiness, upstream) }
 
@@ -55,19 +55,19 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         case .more: isUnfinished = true
         case .failed(let side): return fail(side)
         }
-        switch toClient.move(&scratch) {
+        switch toProgram.move(&scratch) {
         case .idle: break
         case .more: isUnfinished = true
         case .failed(let side): return fail(side)
         }
         noteProgress()
-        if toUpstream.isDone, toClient.isDone { return end(cut: false) }
+        if toUpstream.isDone, toProgram.isDone { return end(cut: false) }
         if isUnfinished { goOnNextTurn() }
     }
 
     private func noteProgress() {
-        guard toUpstream.hasMoved || toClient.hasMoved else { return }
-        (toUpstream.hasMoved, toClient.hasMoved) = (false, false)
+        guard toUpstream.hasMoved || toProgram.hasMoved else { return }
+        (toUpstream.hasMoved, toProgram.hasMoved) = (false, false)
         progressed()
     }
 
@@ -80,7 +80,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     /// Sends the failed side's last bytes (RFC 9110, section 9.3.6). Then ends.
     private func fail(_ side: TunnelSide) {
         side.note(.failed)
-        let flow = last ?? (side === client ? toUpstream : toClient)
+        let flow = last ?? (side === program ? toUpstream : toProgram)
         last = flow
         finish(flow)
     }
@@ -91,8 +91,8 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         noteProgress()
         switch step {
         case .more: goOnNextTurn()
-        // The client still has to take bytes. Those of a client that was reset do not wait for the upstream.
-        case .idle where flow === toClient && !flow.isDone: break
+        // The program still has to take bytes. Those of a program that was reset do not wait for the upstream.
+        case .idle where flow === toProgram && !flow.isDone: break
         case .idle, .failed: end(cut: true)
         }
     }
@@ -103,7 +103,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         guard let ended else { return }
         self.ended = nil
         if cut {
-            for side in [client, upstream] where side.stream.unacknowledged <= 0 { side.stream.resetOnClose() }
+            for side in [program, upstream] where side.stream.unacknowledged <= 0 { side.stream.resetOnClose() }
         }
         upstream.stream.close()
         ended(cut && last !== toUpstream)

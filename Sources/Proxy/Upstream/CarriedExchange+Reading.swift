@@ -137,7 +137,7 @@ extension CarriedExchange {
     private static let refused = Over(.aborted, "the answer was refused")
 
     private func closed(_ isClean: Bool, _ delegate: any UpstreamStreamDelegate) -> Over? {
-        // The upstream of an upgraded connection ended its side cleanly, and not all of the client's bytes are sent.
+        // The upstream of an upgraded connection ended its side cleanly, and not all of the program's bytes are sent.
         if machine.isSwitched, isClean, !flow.isUploadOver || !output.isEmpty {
             delegate.upstreamEndedItsSide()
             return nil
@@ -152,7 +152,7 @@ extension CarriedExchange {
     }
 
     /// Returns the end after the connection failed. A complete answer ends without an error, and so does an upgraded
-    /// connection whose client has ended its side.
+    /// connection whose program has ended its side.
     private func broken(_ error: TransportError) -> Over {
         if machine.isSwitched ? flow.isUploadOver : machine.isWhole { return Over() }
         if machine.closed(isClean: false) == .unanswered { return Over(error) }

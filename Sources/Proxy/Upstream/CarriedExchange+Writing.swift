@@ -8,7 +8,7 @@ extension CarriedExchange {
         if flow.headWaits, let over = lookAgain(delegate) { return over }
         while !flow.cannotWrite {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
-                // If client and upstream are equally fast, this loop would not end, and other exchanges would wait.
+                // If program and upstream are equally fast, this loop would not end, and other exchanges would wait.
                 guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
                     goOnNextTurn()
                     return nil

@@ -33,7 +33,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         var end: Bool?
         /// Whether writing has failed. The upstream's last bytes may still be readable.
         var cannotWrite = false
-        /// Whether the client of an upgraded connection ended its side, after the bytes in `output`.
+        /// Whether the program of an upgraded connection ended its side, after the bytes in `output`.
         var isUploadOver = false
     }
 
@@ -179,7 +179,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     }
 
     func carrierReady(_ carrier: Carrier) {
-        // An upgraded upstream has ended its side and the connection broke, so the client's bytes can't be passed on.
+        // An upgraded upstream has ended its side and the connection broke, so the program's bytes can't be passed on.
         tell(flow.end != nil && carrier.isBroken ? Over() : pump())
     }
 

@@ -247,7 +247,7 @@ struct HTTP1Exchange: ~Copyable {
         sending = left <= UInt64(count) ? .finished : .content(left: left - UInt64(count))
     }
 
-    /// Handles the end of the client's body.
+    /// Handles the end of the program's body.
     /// - Returns: `false` if the body is shorter than announced.
     mutating func endUpload() -> Bool {
         switch sending {

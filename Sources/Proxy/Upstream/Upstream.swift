@@ -57,7 +57,7 @@ final class Upstream {
     var isQuiet: Bool { hasSuccessor || hasQuietConnections }
     var hasQuietConnections: Bool { carriers.isQuiet && http2.waiting == 0 }
 
-    /// Returns the number of requests with a present client that wait until other requests end.
+    /// Returns the number of requests with a present program that wait until other requests end.
     func shortage(http2: Bool) -> Int { http2 ? self.http2.shortage : carriers.shortage }
 
     /// Adds the current connections, unless `counted` already contains their pool.

@@ -10,7 +10,7 @@ protocol UpstreamStream: AnyObject {
     var isHTTP2: Bool { get }
     /// Whether the request waits until another request or connection ends.
     var isQueued: Bool { get }
-    /// Whether the client's end of an upgraded connection can be passed on while the upstream still sends.
+    /// Whether the program's end of an upgraded connection can be passed on while the upstream still sends.
     var endsBySides: Bool { get }
     /// Ends the stream. The delegate gets no further call.
     /// - Parameter code: code of RST_STREAM. HTTP/1.1 ignores it.
@@ -24,7 +24,7 @@ protocol UpstreamStream: AnyObject {
 }
 
 extension UpstreamStream {
-    /// Ends the stream because the client no longer wants the answer.
+    /// Ends the stream because the program no longer wants the answer.
     func cancel() { cancel(.cancel) }
 }
 
@@ -107,7 +107,7 @@ protocol UpstreamStreamDelegate: AnyObject {
     /// Whether the token in the head has expired now. Asked just before the head is sent, because the process may have
     /// been suspended during the turn.
     var hasTokenEnded: Bool { get }
-    /// Whether the client still waits for the answer and has not ended its side.
+    /// Whether the program still waits for the answer and has not ended its side.
     var isWanted: Bool { get }
     /// Whether the request may be sent again if its connection, which has served others before, was lost.
     var mayRepeat: Bool { get }
@@ -118,7 +118,7 @@ protocol UpstreamStreamDelegate: AnyObject {
     func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
     /// Returns the number of bytes of the answer that may be read now. After 0, nothing is read until `resumeBody`.
     func answerRoom() -> Int
-    /// Whether the upstream may send much of the answer before the client takes it.
+    /// Whether the upstream may send much of the answer before the program takes it.
     func mayReadAhead() -> Bool
     /// Receives a piece of the answer's body, unframed; after 101, bytes of another protocol.
     func upstreamSent(_ body: Span<UInt8>) -> BodyTaking

@@ -2,15 +2,15 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Source of the passwords of one connection: the client's address, or its user on a Unix socket. Shared by all requests
-/// of the connection. Loop's thread only.
+/// Source of the passwords of one connection: the program's address, or its user on a Unix socket. Shared by all
+/// requests of the connection. Loop's thread only.
 final class LoginSource {
     /// Name of the source in `FailedLoginLimit` and in the log.
     let name: String
     /// The user whose right password was noted last, and the time until which it need not be noted again.
     var noted: (user: String, until: LoopTime)?
 
-    init(_ source: ClientSource, address: SocketAddress?) {
+    init(_ source: ProgramSource, address: SocketAddress?) {
         name =
             source.peer.map { "uid \($0.user)" }
             ?? (address ?? source.address).map { FailedLoginLimit.name(address: $0.host) } ?? "unknown"

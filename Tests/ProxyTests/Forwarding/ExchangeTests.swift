@@ -175,9 +175,9 @@ struct ExchangeTests {
         var switched = exchange { $0.offersUpgrade = true }
         switched.switchProtocols()
         #expect(switched.patience == .upstream)
-        switched.clientEndedItsSide(isPassedOn: true)
+        switched.programEndedItsSide(isPassedOn: true)
         #expect(switched.patience == .upstream)
-        switched.clientEndedItsSide(isPassedOn: false)
+        switched.programEndedItsSide(isPassedOn: false)
         #expect(switched.patience == .upstreamEnd)
         #expect(!switched.keepsConnection(isRequestComplete: true))
         var waiting = Exchange()

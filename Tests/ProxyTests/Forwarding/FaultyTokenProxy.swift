@@ -9,7 +9,7 @@ final class FaultyTokenProxy: Sendable {
     /// Its requests wait for a token for as long as it takes.
     static let patient = "http://patient.test/"
     private let script: TokenFaultScript
-    private let events: ClientEvents
+    private let events: ProgramEvents
 
     /// - Parameter firstToken: T1 comes before the fault, for two seconds.
     init(_ fault: TokenFault, firstToken: Bool = false) async throws {
@@ -32,7 +32,7 @@ final class FaultyTokenProxy: Sendable {
             arrivals.note(exchange.head)
             try exchange.respond()
         }
-        events = ClientEvents(proxy.client)
+        events = ProgramEvents(proxy.client)
     }
 
     /// Token requests so far.

@@ -24,7 +24,7 @@ struct SuspectTokenTests {
         challenge: String?
     ) async throws {
         let proxy = try await ProxyInProcess(more: Self.bad, answer: Self.refusing(challenge))
-        let events = ClientEvents(proxy.client)
+        let events = ProgramEvents(proxy.client)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for _ in 0..<199 {

@@ -4,7 +4,7 @@ import HTTPServer
 import Reactor
 import WireText
 
-/// Writes the upstream's answer, or an answer of the proxy, to the client.
+/// Writes the upstream's answer, or an answer of the proxy, to the program.
 enum AnswerPhase {
     // MARK: The upstream's answer
 
@@ -63,9 +63,9 @@ enum AnswerPhase {
         }
     }
 
-    /// Whether an answer that is no 101 ends the connection of a client that offered an upgrade. A success ignores the
+    /// Whether an answer that is no 101 ends the connection of a program that offered an upgrade. A success ignores the
     /// offer, and leaves the connection as it was, unless bytes have come already: they could be a smuggled request.
-    private static func endsOffer(_ status: Int, _ stream: any ClientStream) -> Bool {
+    private static func endsOffer(_ status: Int, _ stream: any ProgramStream) -> Bool {
         !(200..<300).contains(status) || stream.hasInput(reading: true) != false
     }
 
@@ -84,7 +84,7 @@ enum AnswerPhase {
             return false
         }
         guard let hasInput = context.stream.hasInput(reading: true) else {
-            context.exchange.clientGone()
+            context.exchange.programGone()
             return false
         }
         guard !hasInput else {
@@ -116,11 +116,11 @@ enum AnswerPhase {
             writeHeldHead(&context)
             JudgePhase.messageCame(&context)
         }
-        // If no head was written, the client would read these bytes as a head.
+        // If no head was written, the program would read these bytes as a head.
         guard context.exchange.isAnswered else { return .abort }
         context.exchange.pieceCame()
         guard let count = context.stream.write(body, .part) else {
-            context.exchange.clientGone()
+            context.exchange.programGone()
             return .abort
         }
         noteSent(count, &context)
@@ -131,12 +131,12 @@ enum AnswerPhase {
 
     static func noteSent(_ count: Int, _ context: inout Context) {
         context.ledger.bytesSent += UInt64(count)
-        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, toClient: UInt64(count)) }
+        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, toProgram: UInt64(count)) }
     }
 
     // MARK: An answer of the proxy
 
-    /// - Returns: `false` if the client is gone.
+    /// - Returns: `false` if the program is gone.
     static func write(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
         let isGRPC = context.exchange.request.isGRPC
         context.ledger.note(problem, isGRPC: isGRPC)
@@ -154,7 +154,7 @@ enum AnswerPhase {
 
     /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2). The answer to TRACE holds the request's
     /// head without secrets (section 9.3.8).
-    /// - Returns: `false` if the client is gone.
+    /// - Returns: `false` if the program is gone.
     static func writeAsLastRecipient(keeping: Bool, _ context: inout Context) -> Bool {
         let isTrace = context.stream.request.head.methodKind == .trace
         var body = ByteBuffer()

@@ -127,7 +127,7 @@ enum EditHeadPhase {
                 }
                 if dropped.contains(bytes[field.name]) { continue }
                 if dropsAuthorization, field.known == .authorization { continue }
-                // The client needs no 100: it sends no body, uses HTTP/1.0, or has got the proxy's own 100.
+                // The program needs no 100: it sends no body, uses HTTP/1.0, or has got the proxy's own 100.
                 if field.known == .expect, !expectsContinue { continue }
                 output.append(bytes[field.name])
                 output.append(": ")

@@ -140,7 +140,7 @@ enum JudgePhase {
             return false
         }
         if noteRefusal(saysInvalid: true, context) { return true }
-        // No part of the answer was sent, so the client can get the problem instead.
+        // No part of the answer was sent, so the program can get the problem instead.
         if !context.exchange.isAnswered, isPersonNeeded(context) { context.exchange.stop(signInNeeded(context)) }
         return false
     }

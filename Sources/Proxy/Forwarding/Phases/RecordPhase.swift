@@ -43,8 +43,8 @@ enum RecordPhase {
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass. Such connections may last for days.
-    static func bytesPassed(_ context: borrowing Context, toUpstream: UInt64 = 0, toClient: UInt64 = 0) {
-        context.rules.metrics.moved(slot: slot(context), sent: toUpstream, received: toClient)
+    static func bytesPassed(_ context: borrowing Context, toUpstream: UInt64 = 0, toProgram: UInt64 = 0) {
+        context.rules.metrics.moved(slot: slot(context), sent: toUpstream, received: toProgram)
     }
 
     // MARK: The record
@@ -69,7 +69,7 @@ enum RecordPhase {
         record.bytesReceived =
             (context.exchange.isSwitched ? 0 : context.stream.progress.bodyTaken) + ledger.bytesSwitched
         if let tunnel = context.tunnel {
-            record.bytesSent = tunnel.toClient.count
+            record.bytesSent = tunnel.toProgram.count
             record.bytesReceived = tunnel.toUpstream.count
         }
         describeTimes(context, in: &record)

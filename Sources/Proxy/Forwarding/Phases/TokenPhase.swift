@@ -63,7 +63,7 @@ enum TokenPhase {
     }
 
     /// Returns the upstream's OAuth client, or the client that exchanges this caller's token (RFC 8693).
-    private static func client(at upstream: Upstream, _ stream: any ClientStream) throws(Problem) -> Heimdallr? {
+    private static func client(at upstream: Upstream, _ stream: any ProgramStream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
         return try stream.request.with { head, bytes throws(Problem) in
             guard let token = BearerToken.range(head, bytes) else { throw .callerTokenNeeded }

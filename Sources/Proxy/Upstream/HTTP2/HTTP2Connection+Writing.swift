@@ -157,7 +157,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         session?.end(stream, trailers: fields)
     }
 
-    /// Reopens the stream's receive window by the number of bytes that the client has taken.
+    /// Reopens the stream's receive window by the number of bytes that the program has taken.
     func consume(_ count: Int, of stream: Int32) {
         session?.consume(stream, count)
         scheduleFlush()

@@ -46,8 +46,9 @@ final class HTTP2Connection: CarrierOwner {
     /// Limit of a body's piece. The next piece is read when at most a quarter as many bytes wait for the window.
     static let uploadSize = 64 * 1024
 
-    /// Window of a stream: the most that is held of an answer that its client does not take. Wide if the client's
-    /// connection agrees. Together they fit into the connection's window, so that no client stops another one's answer.
+    /// Window of a stream: the most that is held of an answer that its program does not take. Wide if the program's
+    /// connection agrees. Together they fit into the connection's window, so that no program stops another one's
+    /// answer.
     static let streamWindow = 16 << 10
     static let wideWindow = 256 << 10
 

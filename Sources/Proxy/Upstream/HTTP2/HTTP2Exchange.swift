@@ -15,7 +15,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     /// Progress of the request's body.
     enum Upload {
-        /// - Parameter left: number of bytes still to come; `nil` if unknown. Then the client marks the end.
+        /// - Parameter left: number of bytes still to come; `nil` if unknown. Then the program marks the end.
         case content(left: UInt64?)
         case finished
     }
@@ -240,7 +240,7 @@ final class HTTP2Exchange: UpstreamStream {
     func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
         while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
             guard connection.hasRoom(on: stream) else { return true }
-            // If client and upstream are equally fast, this loop would not end, and other exchanges would wait.
+            // If program and upstream are equally fast, this loop would not end, and other exchanges would wait.
             guard share.takesMore(turn: turn, now: .current()) else {
                 connection.goOnNextTurn()
                 return true

@@ -117,10 +117,10 @@ final class HTTP2Origin {
         !waiting.isEmpty && connections.allSatisfy { $0.isReady ? !$0.isProbed : $0.request.isQueued }
     }
 
-    /// Whether a client still wants one of the waiting requests.
+    /// Whether a program still wants one of the waiting requests.
     var hasWanted: Bool { waiting.contains { $0.isWanted } }
 
-    /// Number of requests with a present client that wait until a stream or a connection ends.
+    /// Number of requests with a present program that wait until a stream or a connection ends.
     var shortage: Int { isQueued ? waiting.count { $0.isWanted } : 0 }
 
     /// Opens streams for waiting requests.

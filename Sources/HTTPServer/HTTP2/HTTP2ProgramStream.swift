@@ -3,8 +3,8 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-/// One request of a client over HTTP/2, and its answer. Loop's thread only.
-final class HTTP2ClientStream: ClientStream {
+/// One request of a program over HTTP/2, and its answer. Loop's thread only.
+final class HTTP2ProgramStream: ProgramStream {
     enum Phase {
         case busy
         /// The answer is complete. Some of it may still be unsent.
@@ -15,23 +15,23 @@ final class HTTP2ClientStream: ClientStream {
     let id: Int32
     let connection: HTTP2Connection
     let server: ServerLoop
-    let source: ClientSource
+    let source: ProgramSource
     let request = ReceivedRequest()
-    private(set) var handler: (any ClientStreamHandler)?
+    private(set) var handler: (any ProgramStreamHandler)?
     private(set) var phase = Phase.busy
     var body = HTTP2RequestBody()
     var waits = StreamWaits()
     private(set) var deadline = ConnectionDeadline.off
     /// Unsent head of the final answer. It waits for the first piece of the body, or for the turn's end.
     private var head: HTTP2FieldList?
-    /// Number of unsent bytes when the wait for the client began.
+    /// Number of unsent bytes when the wait for the program began.
     var unsentAtWait = 0
     /// The stream's part of the connection's allowance.
     var share = HTTP2Allowance.Share()
     /// Whether the request can't go on if its body is not kept.
     var needsBody = false
 
-    init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ClientSource) {
+    init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ProgramSource) {
         self.id = id
         self.connection = connection
         self.server = server
@@ -45,7 +45,7 @@ final class HTTP2ClientStream: ClientStream {
     /// Begins the request.
     func begin(
         _ list: borrowing HTTP2FieldList, _ block: HTTP2Block, isSecure: Bool, isBodiless: Bool,
-        for handler: any ClientStreamHandler
+        for handler: any ProgramStreamHandler
     ) {
         self.handler = handler
         do throws(MessageError) {
@@ -99,18 +99,18 @@ final class HTTP2ClientStream: ClientStream {
             handler?.deadlinePassed()
         } else if kind == .room {
             // With nothing unsent, the stream waits for the socket, which has a deadline itself.
-            if unsentAtWait == 0 || session.unsent(of: id) < unsentAtWait { return waitForClient() }
+            if unsentAtWait == 0 || session.unsent(of: id) < unsentAtWait { return waitForProgram() }
             session.reset(id, .cancel)
             connection.scheduleFlush()
             leave(.stalled)
         }
     }
 
-    /// Ends the stream of a client that left, reset the stream or was cut off, and tells the handler.
-    func leave(_ leaving: ClientLeaving) {
+    /// Ends the stream of a program that left, reset the stream or was cut off, and tells the handler.
+    func leave(_ leaving: ProgramLeaving) {
         let handler = handler
         guard end() else { return }
-        handler?.clientLeft(leaving)
+        handler?.programLeft(leaving)
         request.release()
     }
 
@@ -134,7 +134,7 @@ final class HTTP2ClientStream: ClientStream {
 
     var progress: StreamProgress {
         StreamProgress(
-            bodyTaken: body.taken, isRequestComplete: body.isComplete, canRewind: !body.isSpent, hasClientEnded: false,
+            bodyTaken: body.taken, isRequestComplete: body.isComplete, canRewind: !body.isSpent, hasProgramEnded: false,
             isOutputSent: head == nil && session.unsent(of: id) == 0, mustClose: server.isEnding(source.listener))
     }
 
@@ -237,7 +237,7 @@ final class HTTP2ClientStream: ClientStream {
         } else if !isBodiless {
             session.end(id)
         }
-        if session.unsent(of: id) > 0 { waitForClient() }
+        if session.unsent(of: id) > 0 { waitForProgram() }
         if !keepsOpen { connection.drain() }
         connection.scheduleFlush()
     }
@@ -247,12 +247,12 @@ final class HTTP2ClientStream: ClientStream {
         let code = (code == .noError ? nil : code) ?? (cut ? .internalError : .cancel)
         if cut {
             guard phase == .busy else { return }
-            // The client gets the bytes that came.
+            // The program gets the bytes that came.
             sendHead(hasBody: true)
             phase = .finished
             release()
             session.cut(id, code)
-            if session.unsent(of: id) > 0 { waitForClient() }
+            if session.unsent(of: id) > 0 { waitForProgram() }
         } else {
             guard end() else { return }
             session.reset(id, code)

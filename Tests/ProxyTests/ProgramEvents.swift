@@ -2,7 +2,7 @@ import Heimdallr
 import TestSupport
 
 /// The names of a client's events, from now until it is shut down.
-final class ClientEvents: Sendable {
+final class ProgramEvents: Sendable {
     private let seen = Recorder<String>()
     var names: [String] { seen.all }
 

@@ -2,12 +2,12 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-/// A client's requests and their answers, one at a time, in any version of HTTP. `ServerConnection` implements the
+/// A program's requests and their answers, one at a time, in any version of HTTP. `ServerConnection` implements the
 /// protocol for HTTP/1.1. Loop's thread only.
 ///
-/// No method calls the handler. A method that finds the client gone closes the stream and says so in its result.
-public protocol ClientStream: AnyObject {
-    var source: ClientSource { get }
+/// No method calls the handler. A method that finds the program gone closes the stream and says so in its result.
+public protocol ProgramStream: AnyObject {
+    var source: ProgramSource { get }
 
     /// The current request's head and, once the body is read, its trailers.
     var request: ReceivedRequest { get }
@@ -26,9 +26,9 @@ public protocol ClientStream: AnyObject {
     /// - Returns: `false`, without a change, if the first bytes were dropped.
     func rewindBody() -> Bool
 
-    /// Returns whether there are unread bytes of the client: the body, or bytes after the request.
+    /// Returns whether there are unread bytes of the program: the body, or bytes after the request.
     /// - Parameter reading: whether to read from the socket first.
-    /// - Returns: `nil` when the client is gone.
+    /// - Returns: `nil` when the program is gone.
     func hasInput(reading: Bool) -> Bool?
 
     /// Looks at the bytes after the request, which stay unread.
@@ -49,18 +49,18 @@ public protocol ClientStream: AnyObject {
     func answer(_ head: AnswerHead, reason: Span<UInt8>, fields: (inout ByteBuffer) -> Void) -> Int
 
     /// Writes a piece of the answer's body, and adds the framing.
-    /// - Returns: number of bytes taken; `nil` when the client is gone. If some bytes are left, `roomCame` follows, or
-    ///   the server cuts the client off after its stall timeout.
+    /// - Returns: number of bytes taken; `nil` when the program is gone. If some bytes are left, `roomCame` follows, or
+    ///   the server cuts the program off after its stall timeout.
     func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int?
 
     /// Number of bytes of the answer that may be read from the upstream now. After 0, `roomCame` follows.
     func answerRoom() -> Int
 
-    /// Whether an upstream may send up to 256 KiB of the answer before the client takes them. Once true, true for this
+    /// Whether an upstream may send up to 256 KiB of the answer before the program takes them. Once true, true for this
     /// request. Over HTTP/2, few streams of a connection may at the same time.
     func mayReadAhead() -> Bool
 
-    /// Shuts down our side of another protocol. The client's bytes still arrive.
+    /// Shuts down our side of another protocol. The program's bytes still arrive.
     func endOutput()
 
     /// Ends an answer whose head and body have been written.
@@ -70,22 +70,23 @@ public protocol ClientStream: AnyObject {
 
     /// Closes at once; unsent output is lost.
     /// - Parameters:
-    ///   - cut: whether the client must see that the answer is incomplete.
+    ///   - cut: whether the program must see that the answer is incomplete.
     ///   - code: code of RST_STREAM over HTTP/2; `nil`: INTERNAL_ERROR for a cut answer, else CANCEL.
     func close(cut: Bool, code: HTTP2Code?)
 
-    /// Closes the connection at once, with all of its requests. The other requests' handlers are told that the client left.
+    /// Closes the connection at once, with all of its requests. The other requests' handlers are told that the program
+    /// left.
     func closeConnection()
 
     /// Calls the handler's `deadlinePassed` after the timeout; `.off`: never. The request's end clears the deadline. A
     /// new deadline replaces the old one, and so does a `write` that does not take all bytes.
     func setDeadline(after timeout: Timeout)
 
-    /// Like `setDeadline`, for a wait in which the client need not send anything. If the server stops, at most its
+    /// Like `setDeadline`, for a wait in which the program need not send anything. If the server stops, at most its
     /// `drainIdleTimeout` is left of the wait.
     func setIdleDeadline(after timeout: Timeout)
 
-    /// Wraps the byte stream in another one, such as TLS, which then carries the client's next requests.
+    /// Wraps the byte stream in another one, such as TLS, which then carries the program's next requests.
     /// - Parameter make: receives the old stream, and the bytes read from it after the request's head.
     /// - Returns: `false` on failure. Then the stream can only be closed.
     func wrapStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool
@@ -98,7 +99,7 @@ public protocol ClientStream: AnyObject {
     ) throws(SystemError)
 }
 
-extension ClientStream {
+extension ProgramStream {
     public func close(cut: Bool) { close(cut: cut, code: nil) }
 
     public func keepBody(upTo limit: Int) { keepBody(upTo: limit, isNeeded: false) }
@@ -106,8 +107,8 @@ extension ClientStream {
     public func setIdleDeadline(after timeout: Timeout) { setDeadline(after: timeout) }
 }
 
-/// Origin of a client's requests: a listener and a connection.
-public struct ClientSource {
+/// Origin of a program's requests: a listener and a connection.
+public struct ProgramSource {
     /// The server's listener that accepted the connection.
     public let listener: Int
     /// The process at the other end of a Unix socket.
@@ -121,13 +122,13 @@ public struct ClientSource {
         peer = stream.peerCredentials
     }
 
-    /// The client's address; `nil` on a Unix socket. Makes a system call.
+    /// The program's address; `nil` on a Unix socket. Makes a system call.
     public var address: SocketAddress? { stream.peerAddress }
 
-    /// Address that the client dialled if the kernel redirected the connection, otherwise `nil`. Makes a system call.
+    /// Address that the program dialled if the kernel redirected the connection, otherwise `nil`. Makes a system call.
     public var originalDestination: SocketAddress? { stream.originalDestination }
 
-    /// Local address; for a wildcard listener, the address that the client dialled. Makes a system call.
+    /// Local address; for a wildcard listener, the address that the program dialled. Makes a system call.
     public var localAddress: SocketAddress? { stream.localAddress }
 }
 
@@ -139,8 +140,8 @@ public struct StreamProgress {
     public var isRequestComplete: Bool
     /// Whether the body can be read again from its first byte.
     public var canRewind: Bool
-    /// Whether the client has ended its side. Earlier bytes may be unread, and the client may still read.
-    public var hasClientEnded: Bool
+    /// Whether the program has ended its side. Earlier bytes may be unread, and the program may still read.
+    public var hasProgramEnded: Bool
     /// Whether all output was sent.
     public var isOutputSent: Bool
     /// Whether no request may follow this one, because the server or its listener is ending.
@@ -165,7 +166,7 @@ public struct AnswerHead {
     }
 }
 
-/// The part of a piece that `write` takes for a slow client.
+/// The part of a piece that `write` takes for a slow program.
 public enum PieceTaking {
     /// All bytes, although some must wait. For small pieces.
     case all
@@ -181,7 +182,7 @@ public enum BodyReading: Sendable, Equatable {
     /// No bytes now. `bodyArrived` reports the next ones.
     case wait
     case end
-    /// The client ended its side in the middle of the body.
+    /// The program ended its side in the middle of the body.
     case cut
     case gone
 }
@@ -190,17 +191,17 @@ public enum Peeked: Sendable, Equatable {
     /// Enough bytes have arrived; this is the first.
     case byte(UInt8)
     case wait
-    /// The client has ended its side.
+    /// The program has ended its side.
     case end
     case gone
 }
 
-/// A client's byte stream after a hand-over.
+/// A program's byte stream after a hand-over.
 public struct HandedOverStream {
     public let stream: any ByteStream
-    /// Whether the kernel has announced the client's end.
+    /// Whether the kernel has announced the program's end.
     public let isEnding: Bool
-    /// Whether all bytes up to the client's end have been read.
+    /// Whether all bytes up to the program's end have been read.
     public let hasEnded: Bool
 }
 

@@ -2,7 +2,7 @@ import HTTP2
 import Reactor
 
 // The stream's part of its connection's allowance.
-extension HTTP2ClientStream {
+extension HTTP2ProgramStream {
     /// Changes the stream's part of the connection's allowance.
     func charge(_ change: (inout HTTP2Allowance.Share) -> Void) {
         var new = share
@@ -54,10 +54,10 @@ extension HTTP2ClientStream {
     func waitForRoom(_ isOthers: Bool) {
         waits.forRoom = true
         if isOthers { connection.awaitRoom(for: self) }
-        waitForClient()
+        waitForProgram()
     }
 
-    func waitForClient() {
+    func waitForProgram() {
         unsentAtWait = session.unsent(of: id)
         setDeadline(.room, after: server.settings.outputTimeout)
     }

@@ -1,10 +1,10 @@
 import HTTPServer
 import Reactor
 
-/// Requests of one loop whose clients have ended their side. TCP does not tell whether such a client only finished
+/// Requests of one loop whose programs have ended their side. TCP does not tell whether such a program only finished
 /// sending or is gone. So its request ends after `patience` without progress, and sooner if other requests need its
 /// connection to the upstream (decision 0004). Loop's thread only.
-final class EndedClients {
+final class EndedPrograms {
     /// Time without progress after which the request ends.
     static let patience = Duration.seconds(3)
     /// Time between two checks. A request makes room for others only after one interval without progress.
@@ -19,7 +19,7 @@ final class EndedClients {
     private struct Entry {
         let request: Forwarder
         var progress: Progress
-        /// Time of the last progress, or of the client's end.
+        /// Time of the last progress, or of the program's end.
         var quietSince: LoopTime
     }
 
@@ -63,20 +63,20 @@ final class EndedClients {
 }
 
 extension Forwarder {
-    var progress: EndedClients.Progress {
-        EndedClients.Progress(taken: stream.progress.bodyTaken, sent: context.ledger.bytesSent)
+    var progress: EndedPrograms.Progress {
+        EndedPrograms.Progress(taken: stream.progress.bodyTaken, sent: context.ledger.bytesSent)
     }
 
-    /// Whether the request waits for the upstream or the token endpoint, not for its client. `false` for tunnels.
+    /// Whether the request waits for the upstream or the token endpoint, not for its program. `false` for tunnels.
     var awaitsOthers: Bool { context.exchange.awaitsOthers && stream.progress.isOutputSent }
 
-    /// Whether other requests wait for this request's upstream connection, and its client has no part of the answer.
+    /// Whether other requests wait for this request's upstream connection, and its program has no part of the answer.
     var canGiveWay: Bool {
         guard let upstream, !upstream.isQueued, !context.exchange.isAnswered else { return false }
         return (context.upstream?.shortage(http2: upstream.isHTTP2) ?? 0) > 0
     }
 
-    /// Ends the request and its client's connection.
+    /// Ends the request and its program's connection.
     /// - Parameter cause: sentence for the access log.
     func giveUp(_ cause: String) {
         context.ledger.cause = cause

@@ -5,7 +5,7 @@ import Testing
 
 /// TCP does not tell a client that only finished sending from one that is gone.
 @Suite("a client that ended its side gives way to others, and is given up", .stopsProxies, .timeLimit(.minutes(2)))
-struct EndedClientTests {
+struct EndedProgramTests {
     private static func hang(_ gate: Gate) -> RecordingOrigin.Handler {
         { exchange in
             if exchange.head.target.hasPrefix("/hang") { gate.wait() }
