@@ -21,7 +21,7 @@ struct Context {
     var ledger = Ledger(started: LoopTime(nanoseconds: 0))
     var upstream: Upstream?
     /// The OAuth client whose token the request carries: the upstream's client, or a client for one caller's own token.
-    var client: Heimdallr?
+    var oauthClient: Heimdallr?
     var token: AccessToken?
     /// AWS signature of the request; `nil` without `inject: {sigv4: …}`.
     var signing: Signing?
@@ -99,7 +99,7 @@ struct Context {
     mutating func settle() {
         token = nil
         signing = nil
-        client = nil
+        oauthClient = nil
         // The next request is probably from another caller and can't use the field line made of this token.
         if let upstream, upstream.exchangesCallers { upstream.injected.forgetToken() }
         upstream = nil

@@ -72,8 +72,8 @@ extension Forwarder {
 
     /// Whether other requests wait for this request's upstream connection, and its program has no part of the answer.
     var canGiveWay: Bool {
-        guard let upstream, !upstream.isQueued, !context.exchange.isAnswered else { return false }
-        return (context.upstream?.shortage(http2: upstream.isHTTP2) ?? 0) > 0
+        guard let upstreamStream, !upstreamStream.isQueued, !context.exchange.isAnswered else { return false }
+        return (context.upstream?.shortage(http2: upstreamStream.isHTTP2) ?? 0) > 0
     }
 
     /// Ends the request and its program's connection.

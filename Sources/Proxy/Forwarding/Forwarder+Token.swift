@@ -10,7 +10,7 @@ extension Forwarder {
     /// Waits for a token in a task, which is cancelled when the program leaves. A token request already sent continues.
     /// - Parameter refused: token that the upstream refused; `nil` if it refused none.
     func awaitToken(insteadOf refused: AccessToken?) {
-        guard let upstream = context.upstream, let client = context.client else {
+        guard let upstream = context.upstream, let client = context.oauthClient else {
             return perform(.fail(.internalError))
         }
         context.exchange.awaitToken()
@@ -48,7 +48,7 @@ extension Forwarder {
             context.token = nil
             perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
         case .failure(let error):
-            let hasSuspect = context.client?.currentToken() != nil
+            let hasSuspect = context.oauthClient?.currentToken() != nil
             let problem = TokenPhase.problem(error, context)
             perform(context.exchange.tokenArrived(error, hasSuspect: hasSuspect, problem))
         }

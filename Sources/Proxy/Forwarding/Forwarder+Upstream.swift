@@ -36,7 +36,7 @@ extension Forwarder: UpstreamStreamDelegate {
         context.ledger.isSent = true
         keepTime()
         let end = to.begin(request, for: self) {
-            upstream = $0
+            upstreamStream = $0
             if context.mark != nil { context.ledger.times.isHTTP2 = $0.isHTTP2 }
         }
         if let end { upstreamEnded(end) }
@@ -46,7 +46,7 @@ extension Forwarder: UpstreamStreamDelegate {
     /// and 7). If no token is valid, the request waits for one first.
     func sendAgain(newConnection: Bool) {
         if context.token != nil, let upstream = context.upstream {
-            guard let token = upstream.currentToken(of: context.client) else { return awaitToken(insteadOf: nil) }
+            guard let token = upstream.currentToken(of: context.oauthClient) else { return awaitToken(insteadOf: nil) }
             context.token = token
         }
         send(newConnection: newConnection)
@@ -110,7 +110,7 @@ extension Forwarder: UpstreamStreamDelegate {
         case .wait: return .wait
         case .end, .cut, nil:
             // If the upstream can't be told of this end, the exchange stops once the upstream sends nothing for 500 ms.
-            context.exchange.programEndedItsSide(isPassedOn: upstream?.endsBySides ?? false)
+            context.exchange.programEndedItsSide(isPassedOn: upstreamStream?.endsBySides ?? false)
             return .end
         case .gone:
             context.exchange.programGone()
@@ -159,7 +159,7 @@ extension Forwarder: UpstreamStreamDelegate {
     }
 
     func upstreamEnded(_ end: UpstreamEnd) {
-        upstream = nil
+        upstreamStream = nil
         // Not failures: another attempt follows `withheld` and `http2Missing`; the proxy itself caused `aborted`.
         if let error = end.error, ![.withheld, .http2Missing, .aborted].contains(error.kind) {
             RecordPhase.report(error, &context)

@@ -17,7 +17,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var upstream: (any UpstreamStream)?
+    var upstreamStream: (any UpstreamStream)?
     var dialAttempt: DialAttempt?
     /// Connections on which the program logged in; `nil` if it never did.
     var bond: CarrierBond?
@@ -132,7 +132,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
             awaitToken(insteadOf: refused)
         case .send(let needsNewConnection): send(newConnection: needsNewConnection)
         case .sendSuspect(let needsNewConnection):
-            context.token = context.client?.currentToken()
+            context.token = context.oauthClient?.currentToken()
             send(newConnection: needsNewConnection)
         case .sendAgain(let needsNewConnection):
             endUpstream()
@@ -140,8 +140,8 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
         case .resumeAnswer:
             context.exchange.resume()
             AnswerPhase.writeHeldHead(&context)
-            if let end = upstream?.resumeBody() { upstreamEnded(end) }
-        case .resumeUpload: if let end = upstream?.resumeUpload() { upstreamEnded(end) }
+            if let end = upstreamStream?.resumeBody() { upstreamEnded(end) }
+        case .resumeUpload: if let end = upstreamStream?.resumeUpload() { upstreamEnded(end) }
         case .pass(let answer): pass(answer)
         case .fail(let problem): fail(problem)
         case .finish: finish()
@@ -193,8 +193,8 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     // MARK: The end
 
     private func endUpstream() {
-        upstream?.cancel()
-        upstream = nil
+        upstreamStream?.cancel()
+        upstreamStream = nil
     }
 
     private func fail(_ problem: Problem) {
@@ -240,7 +240,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
         waitNumber += 1
         tokenWait?.cancel()
         if let tunnel = context.tunnel { return tunnel.end(cut: true) }
-        upstream?.cancel()
+        upstreamStream?.cancel()
         dialAttempt?.cancel()
         settle(stream.progress)
     }
@@ -249,7 +249,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     func settle(_ progress: StreamProgress) {
         if progress.hasProgramEnded { shard.endedPrograms.remove(self) }
         RecordPhase.run(&context, progress)
-        upstream = nil
+        upstreamStream = nil
         context.settle()
     }
 }

@@ -85,17 +85,17 @@ enum JudgePhase {
     private static func noteRefusal(saysInvalid: Bool, _ context: Context) -> Bool {
         guard let token = context.token, let upstream = context.upstream else { return false }
         let isReplay = context.exchange.attempts.isReplayed
-        return upstream.refused(token, of: context.client, saysInvalid: saysInvalid, isReplay: isReplay)
+        return upstream.refused(token, of: context.oauthClient, saysInvalid: saysInvalid, isReplay: isReplay)
     }
 
     private static func noteAcceptance(_ context: Context) {
         guard let token = context.token, let upstream = context.upstream else { return }
-        upstream.accepted(token, of: context.client, isReplay: context.exchange.attempts.isReplayed)
+        upstream.accepted(token, of: context.oauthClient, isReplay: context.exchange.attempts.isReplayed)
     }
 
     /// Whether a person has to sign in again. The program then gets a problem that says so, not the upstream's refusal.
     private static func isPersonNeeded(_ context: Context) -> Bool {
-        context.exchange.request.replaysUnauthorized && context.client?.awaitsPerson == true
+        context.exchange.request.replaysUnauthorized && context.oauthClient?.awaitsPerson == true
     }
 
     private static func signInNeeded(_ context: Context) -> Problem {
@@ -153,7 +153,7 @@ enum JudgePhase {
         _ answer: borrowing ResponseHead, _ upstream: Upstream, _ context: Context
     ) -> Problem? {
         let isRefusal = refuses(answer, context)
-        guard isRefusal || answer.status == 403, let client = context.client else { return nil }
+        guard isRefusal || answer.status == 403, let client = context.oauthClient else { return nil }
         let values = challenges(answer)
         let known = Challenge.readable(values).challenges.filter {
             [Challenge.bearer, Challenge.dpop].contains($0.scheme)

@@ -46,8 +46,10 @@ enum TokenPhase {
             context.stream.keepBody(upTo: rules.settings.maxReplayBytes)
         }
         context.ledger.injection = .failed
-        do throws(Problem) { context.client = try client(at: upstream, context.stream) } catch { return .fail(error) }
-        guard let token = upstream.currentToken(of: context.client) else {
+        do throws(Problem) { context.oauthClient = try client(at: upstream, context.stream) } catch {
+            return .fail(error)
+        }
+        guard let token = upstream.currentToken(of: context.oauthClient) else {
             return goesWithoutToken(&context) ? .next : .awaitToken(insteadOf: nil)
         }
         context.token = token
@@ -57,7 +59,7 @@ enum TokenPhase {
 
     /// Whether to send the request without a token: before a sign-in of `client: auto`, to get the API's challenge.
     static func goesWithoutToken(_ context: inout Context) -> Bool {
-        guard context.upstream?.enrols == true, context.client?.sendsWithoutToken() == true else { return false }
+        guard context.upstream?.enrols == true, context.oauthClient?.sendsWithoutToken() == true else { return false }
         context.ledger.injection = nil
         return true
     }
@@ -96,7 +98,7 @@ enum TokenPhase {
     private static func lookAgain(_ context: inout Context) -> LastLook {
         // A request sent in the same turn as its token was found has not waited.
         guard context.ledger.times.asked != context.shard.loop.now, let token = context.token,
-            let client = context.client
+            let client = context.oauthClient
         else { return .unchanged }
         guard let newest = client.currentToken() else { return .withhold }
         guard newest.generation != token.generation else { return .unchanged }
