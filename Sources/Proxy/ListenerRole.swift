@@ -23,7 +23,7 @@ enum ListenerRole {
 /// Signs: a foreign Host (DNS rebinding); unless `browsers` is set, also Origin, Sec-Fetch-Site or a browser's User-Agent.
 struct UpstreamListener: Sendable {
     let index: Int
-    let rules: RouteTable.Rules
+    let candidates: RouteTable.Candidates
     /// Authority of the upstream's `host`. Requests go there if the upstream has no `url`.
     let authority: Authority
     /// Scheme of this listener.
@@ -46,7 +46,7 @@ struct UpstreamListener: Sendable {
             case .ipv6(let high, let low, _, _): .ipv6(high: high, low: low)
             }
         isOnAll = host == .ipv4(0) || host == .ipv6(high: 0, low: 0)
-        rules = RouteTable.rules(only: index, of: settings)
+        candidates = RouteTable.candidates(only: index, of: settings)
         authority = Authority(host: settings.host.host, port: settings.host.port)
         scheme = settings.listenerTLS == nil ? .http : .https
         hosts = settings.hosts

@@ -107,7 +107,7 @@ struct MetricsLayout: Sendable {
         rows.append(
             row(
                 TrafficGroup.unmatched.rawValue, nil,
-                limit: isForwarding ? UpstreamRules.unmatched.settings.maxConnections : nil))
+                limit: isForwarding ? UpstreamRule.unmatched.settings.maxConnections : nil))
         rows.append(row(TrafficGroup.noUpstream.rawValue, nil, limit: nil))
         if configuration.proxy.connect == .tunnel { rows.append(row(TrafficGroup.tunnels.rawValue, nil, limit: nil)) }
         self.rows = rows

@@ -119,7 +119,7 @@ public final class ProxyServer: Sendable {
             configuration, former.plan.shared, observer: observer, users: directory, fixed: fixed,
             interception: interception, listeners: change.listeners, generation: former.plan.generation + 1,
             upstreams: UpstreamPlan(configuration, clients: clients, former: former.plan.upstreams, same: same))
-        var prepared: [LoopBound<RuleSet>] = []
+        var prepared: [LoopBound<InstalledPlan>] = []
         do {
             for shard in former.shards {
                 prepared.append(
@@ -139,11 +139,11 @@ public final class ProxyServer: Sendable {
         for (index, shard) in former.shards.enumerated() {
             let opened = change.opened.map { (number: $0.listener.number, socket: $0.sockets[index]) }
             let (over, end) = AsyncStream<Void>.makeStream()
-            let rules = prepared[index]
+            let installed = prepared[index]
             let closed = change.closed.map(\.number)
             await withCheckedContinuation { continuation in
                 shard.loop.execute {
-                    shard.value.install(rules.value, plan, opened: opened, closed: closed) { end.finish() }
+                    shard.value.install(installed.value, plan, opened: opened, closed: closed) { end.finish() }
                     continuation.resume()
                 }
             }

@@ -6,8 +6,8 @@ extension ProxyShard {
     /// Adds TLS to a connection if its listener has TLS. The server name in the ClientHello does not matter.
     /// - Returns: `nil` if no certificate is available or memory is lacking.
     func secure(_ carrier: any ByteStream, listener: Int) -> (any ByteStream)? {
-        guard let tls = self.listener(listener, under: rules)?.tls else { return carrier }
-        guard let certificate = rules.plan.shared.certificate(tls) else { return nil }
+        guard let tls = self.listener(listener, under: installed)?.tls else { return carrier }
+        guard let certificate = installed.plan.shared.certificate(tls) else { return nil }
         return try? TLSServerStream(
             on: carrier, server: self.tls, choose: { _ in .serve(certificate) },
             report: { [weak self] in self?.handshakeEnded($0, listener: listener) })
@@ -15,7 +15,8 @@ extension ProxyShard {
 
     private func handshakeEnded(_ end: HandshakeEnd, listener: Int) {
         if case .done = end { return }
-        guard let others = listenerTLS.failures.count(at: loop.now), let address = rules.listeners[listener]?.address
+        guard let others = listenerTLS.failures.count(at: loop.now),
+            let address = installed.listeners[listener]?.address
         else {
             return
         }

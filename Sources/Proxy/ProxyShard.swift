@@ -16,11 +16,11 @@ final class ProxyShard {
     /// Random numbers for the sampler.
     var random = FastRandom()
     /// Rules of new requests.
-    private(set) var rules: RuleSet
+    private(set) var installed: InstalledPlan
     private let exchanges: ExchangePool
     let endedPrograms: EndedPrograms
     /// Former rules that are still in use.
-    private var retiring: [RuleSet] = []
+    private var retiring: [InstalledPlan] = []
     let counters = CounterTable()
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
@@ -37,7 +37,7 @@ final class ProxyShard {
         sampler = plan.observer.spans?.sampler
         exchanges = ExchangePool(loop: loop)
         endedPrograms = EndedPrograms(loop: loop)
-        rules = RuleSet(plan, former: nil, counters: counters, exchanges: exchanges, loop: loop)
+        installed = InstalledPlan(plan, former: nil, counters: counters, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
             wrapStream: { [unowned self] in secure($0, listener: $1) },
@@ -52,19 +52,19 @@ final class ProxyShard {
     // MARK: Another configuration
 
     /// Prepares the rules of another configuration. Nothing changes yet.
-    func prepare(_ plan: ProxyPlan) -> RuleSet {
-        RuleSet(plan, former: rules, counters: counters, exchanges: exchanges, loop: loop)
+    func prepare(_ plan: ProxyPlan) -> InstalledPlan {
+        InstalledPlan(plan, former: installed, counters: counters, exchanges: exchanges, loop: loop)
     }
 
     /// Makes `next` the rules of new requests. Requests under way keep their rules.
     /// - Parameter done: called when the former rules are no longer used.
     func install(
-        _ next: RuleSet, _ plan: ProxyPlan, opened: [(number: Int, socket: ListeningSocket)], closed: [Int],
+        _ next: InstalledPlan, _ plan: ProxyPlan, opened: [(number: Int, socket: ListeningSocket)], closed: [Int],
         done: @escaping () -> Void
     ) {
-        let former = rules
+        let former = installed
         next.takeOver(former)
-        rules = next
+        installed = next
         observer = plan.observer
         sampler = plan.observer.spans?.sampler
         server?.update(ServerSettings(next.settings))
@@ -83,13 +83,15 @@ final class ProxyShard {
     }
 
     /// Wipes the copies of a client's token.
-    func forgetCredentials(of client: Heimdallr) { for rules in allRules { rules.forgetCredentials(of: client) } }
+    func forgetCredentials(of client: Heimdallr) {
+        for installed in plansInUse { installed.forgetCredentials(of: client) }
+    }
 
     // MARK: Listeners
 
     /// Returns a listener as `rules` know it; `nil` if they have none with this number.
-    func listener(_ number: Int, under rules: RuleSet) -> ProxyPlan.Role? {
-        number >= 0 ? rules.listeners[number] : enclosed[number].map { rules.plan.role(ofEnclosed: $0.address) }
+    func listener(_ number: Int, under installed: InstalledPlan) -> ProxyPlan.Role? {
+        number >= 0 ? installed.listeners[number] : enclosed[number].map { installed.plan.role(ofEnclosed: $0.address) }
     }
 
     /// Returns the enclosed programs behind a listener; `nil` for one of the configuration.
@@ -110,7 +112,7 @@ final class ProxyShard {
     // MARK: The report
 
     /// The current rules, and former rules that are still in use.
-    var allRules: [RuleSet] { [rules] + retiring }
+    var plansInUse: [InstalledPlan] { [installed] + retiring }
 
     /// Connections of programs.
     var programs: (open: Int, limit: Int) { server.map { ($0.count, $0.settings.maxConnections) } ?? (0, 0) }

@@ -98,16 +98,16 @@ struct RouteExplainer {
         _ head: RequestHead, _ bytes: [UInt8], _ situation: Gate.Situation
     ) throws(Problem) -> RouteExplanation {
         var admitted = Admitted()
-        guard case .forward = try gate.admit(head, bytes.span, situation, &admitted), let rules = admitted.rules,
+        guard case .forward = try gate.admit(head, bytes.span, situation, &admitted), let rule = admitted.rule,
             let destination = admitted.destination
         else { throw .internalError }
         let address = "\(destination.scheme.rawValue)://\(destination.authority)"
         let https = treatment(ofTLSTo: bytes.span[head.asked(in: bytes.span).authority].text)
-        guard let index = rules.index else {
+        guard let index = rule.index else {
             try judge(destination.authority)
             return .unmatched(destination: address, https: https)
         }
-        let shown = rules.settings.url?.description ?? address
+        let shown = rule.settings.url?.description ?? address
         return .upstream(
             UpstreamRoute(
                 upstreams[index], index: index, destination: shown, isTrace: head.methodKind == .trace,

@@ -19,7 +19,7 @@ final class TrafficCollection {
 
     private let shard: ProxyShard
     private let layout: MetricsLayout
-    private let rules: [RuleSet]
+    private let plans: [InstalledPlan]
     private(set) var part = Part()
     /// Next row; then the next upstream of the rules at `set`.
     private var next = 0
@@ -30,8 +30,8 @@ final class TrafficCollection {
     init(_ shard: ProxyShard, _ layout: MetricsLayout) {
         self.shard = shard
         self.layout = layout
-        rules = shard.allRules
-        part.inFlight = rules.reduce(0) { $0 + $1.metrics.inFlight }
+        plans = shard.plansInUse
+        part.inFlight = plans.reduce(0) { $0 + $1.metrics.inFlight }
         part.programs = shard.programs
         part.lag = shard.lag
     }
@@ -39,14 +39,14 @@ final class TrafficCollection {
     /// Does one turn's share of the work.
     /// - Returns: whether something is left.
     func step() -> Bool {
-        let count = set < 0 ? layout.zeroTraffic.count : rules[set].places
+        let count = set < 0 ? layout.zeroTraffic.count : plans[set].places
         let end = min(count, next + Self.stride)
-        for index in next..<end { set < 0 ? addRow(index) : addConnections(rules[set], index) }
+        for index in next..<end { set < 0 ? addRow(index) : addConnections(plans[set], index) }
         next = end
         guard end == count else { return true }
         next = 0
         set += 1
-        return set < rules.count
+        return set < plans.count
     }
 
     private func addRow(_ row: Int) {
@@ -63,9 +63,9 @@ final class TrafficCollection {
         part.rows[row] = traffic
     }
 
-    private func addConnections(_ rules: RuleSet, _ place: Int) {
-        guard let upstream = rules.present(at: place) else { return }
-        guard let row = layout.rowOf[rules.layout.key(ofRow: rules.layout.rows[place])] else { return }
+    private func addConnections(_ installed: InstalledPlan, _ place: Int) {
+        guard let upstream = installed.present(at: place) else { return }
+        guard let row = layout.rowOf[installed.layout.key(ofRow: installed.layout.rows[place])] else { return }
         var traffic = part.rows[row] ?? layout.zeroTraffic[row]
         var use = traffic.connections ?? ConnectionUse()
         upstream.addConnections(to: &use, counted: &counted)

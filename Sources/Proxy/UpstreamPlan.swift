@@ -3,7 +3,7 @@ import Heimdallr
 
 /// The upstreams of a configuration. Made beside the loops, because there may be thousands.
 struct UpstreamPlan: Sendable {
-    let rules: [UpstreamRules]
+    let rules: [UpstreamRule]
     /// All clients of the configuration.
     let named: [String: Heimdallr]
     /// The client of each upstream.
@@ -22,7 +22,7 @@ struct UpstreamPlan: Sendable {
         self.clients = clients
         rules = configuration.upstreams.enumerated().map { index, settings in
             if let former, same[index] == index { return former.rules[index] }
-            return UpstreamRules(settings, index: index)
+            return UpstreamRule(settings, index: index)
         }
         self.former = same.enumerated().map { index, place in
             place.flatMap { former?.clients[$0] === clients[index] ? $0 : nil }

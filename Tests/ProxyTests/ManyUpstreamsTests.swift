@@ -37,11 +37,11 @@ struct ManyUpstreamsTests {
 
     @Test func `an upstream without a request has neither connections nor counters`() async throws {
         let proxy = try await proxy()
-        #expect(try await onShard(proxy) { $0.rules.upstreams.count } == 0)
+        #expect(try await onShard(proxy) { $0.installed.upstreams.count } == 0)
         #expect(try await proxy.request("GET", "http://many-7.test/").status == 200)
-        #expect(try await onShard(proxy) { $0.rules.upstreams.map(\.rules.name) } == ["many-7.test"])
+        #expect(try await onShard(proxy) { $0.installed.upstreams.map(\.rule.name) } == ["many-7.test"])
         let counted = try await onShard(proxy) { shard in
-            let layout = shard.rules.layout
+            let layout = shard.installed.layout
             return (0..<layout.zeroTraffic.count).filter { shard.counters.used(layout.key(ofRow: $0)) != nil }.count
         }
         #expect(counted == 1)
@@ -52,7 +52,7 @@ struct ManyUpstreamsTests {
         #expect(try await proxy.request("GET", "http://many-2999.test/").status == 200)
         let shard = proxy.server.current.shards[0]
         let steps = try await shard.loop.run {
-            let collection = TrafficCollection(shard.value, shard.value.rules.layout)
+            let collection = TrafficCollection(shard.value, shard.value.installed.layout)
             var steps = 1
             while collection.step() { steps += 1 }
             return steps
@@ -70,7 +70,7 @@ struct ManyUpstreamsTests {
         let proxy = try await proxy()
         let shard = proxy.server.current.shards[0]
         let collection = try await shard.loop.run {
-            LoopBound(TrafficCollection(shard.value, shard.value.rules.layout), on: shard.loop)
+            LoopBound(TrafficCollection(shard.value, shard.value.installed.layout), on: shard.loop)
         }
         #expect(try await shard.loop.run { collection.value.step() })
         #expect(try await proxy.request("GET", "http://many-1.test/").status == 200)
@@ -91,7 +91,7 @@ struct ManyUpstreamsTests {
             configuration.upstreams[20].responseTimeout = .seconds(3)
             configuration.upstreams.remove(at: 3)
         }
-        #expect(try await onShard(proxy) { $0.rules.upstreams.map(\.rules.name) } == ["many-5.test"])
+        #expect(try await onShard(proxy) { $0.installed.upstreams.map(\.rule.name) } == ["many-5.test"])
         #expect(try await get() == 200)
         #expect(proxy.origin.connections.count == 1)
         let report = await proxy.server.traffic()
@@ -102,28 +102,28 @@ struct ManyUpstreamsTests {
     @Test func `rules that are over release few upstreams in a turn`() async throws {
         let proxy = try await proxy()
         let client = try await proxy.connect()
-        for number in 0..<(3 * RuleSet.releaseStride) {
+        for number in 0..<(3 * InstalledPlan.releaseStride) {
             try await client.send(message("GET", "http://many-\(number).test/"))
             #expect(try await client.response().status == 200)
         }
-        let former = try await onShard(proxy) { shard in LoopBound(shard.rules, on: shard.loop) }
+        let former = try await onShard(proxy) { shard in LoopBound(shard.installed, on: shard.loop) }
         try await reload(proxy) { $0.upstreams.removeLast(Self.many) }
         let sizes = Recorder<Int>()
         Self.recordEachTurn(former, sizes)
         try await eventually("the former rules are over") { sizes.all.last == 0 }
-        #expect(sizes.all.first == 3 * RuleSet.releaseStride)
+        #expect(sizes.all.first == 3 * InstalledPlan.releaseStride)
         for (before, after) in zip(sizes.all, sizes.all.dropFirst()) {
-            #expect(before - after <= RuleSet.releaseStride)
+            #expect(before - after <= InstalledPlan.releaseStride)
         }
         try await eventually("their connections are closed") { proxy.origin.connections.allSatisfy(\.isOver) }
     }
 
     /// Records in each turn how many upstreams the rules have, until there is none.
-    private static func recordEachTurn(_ rules: LoopBound<RuleSet>, _ sizes: Recorder<Int>) {
-        rules.loop.execute {
-            let count = rules.value.upstreams.count
+    private static func recordEachTurn(_ plan: LoopBound<InstalledPlan>, _ sizes: Recorder<Int>) {
+        plan.loop.execute {
+            let count = plan.value.upstreams.count
             if sizes.all.last != count { sizes.append(count) }
-            if count > 0 { recordEachTurn(rules, sizes) }
+            if count > 0 { recordEachTurn(plan, sizes) }
         }
     }
 

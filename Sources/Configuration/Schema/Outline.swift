@@ -10,7 +10,7 @@ final class Outline {
         var isDeprecated = false
     }
 
-    struct Rules {
+    struct Constraints {
         /// Groups of keys. At least one key of each group is required.
         var needed: [[String]] = []
         var refused: [String] = []
@@ -22,12 +22,12 @@ final class Outline {
         var words: [String]
         /// Whether the rules also apply without the key.
         var isUsual: Bool
-        var rules = Rules()
+        var constraints = Constraints()
     }
 
     /// Keys in the order in which the reader asks for them.
     private(set) var keys: [Key] = []
-    private(set) var rules = Rules()
+    private(set) var constraints = Constraints()
     private(set) var cases: [Case] = []
     /// Keys of which exactly one is required. The reader reports violations itself.
     var alternatives: [String] = []
@@ -49,11 +49,11 @@ final class Outline {
     }
 
     func need(_ oneOf: [String]) {
-        if openCase?.rules.needed.append(oneOf) == nil { rules.needed.append(oneOf) }
+        if openCase?.constraints.needed.append(oneOf) == nil { constraints.needed.append(oneOf) }
     }
 
     func refuse(_ keys: [String]) {
-        if openCase?.rules.refused.append(contentsOf: keys) == nil { rules.refused += keys }
+        if openCase?.constraints.refused.append(contentsOf: keys) == nil { constraints.refused += keys }
     }
 
     /// Calls `tell`, and records its `need` and `refuse` as rules of this case only.

@@ -138,7 +138,7 @@ struct SchemaWriter {
         if !outline.alternatives.isEmpty {
             members.append(.init("oneOf", .array(outline.alternatives.map { Self.required([$0]) })))
         }
-        return members + Self.members(outline.rules, and: outline.cases.compactMap(Self.condition))
+        return members + Self.members(outline.constraints, and: outline.cases.compactMap(Self.condition))
     }
 
     private mutating func key(_ key: Outline.Key, at path: String) -> [JSON.Member] {
@@ -164,14 +164,14 @@ struct SchemaWriter {
         .object([.init("required", .array(keys.map { .string($0) }))])
     }
 
-    private static func members(_ rules: Outline.Rules, and cases: [JSON] = []) -> [JSON.Member] {
+    private static func members(_ constraints: Outline.Constraints, and cases: [JSON] = []) -> [JSON.Member] {
         var members: [JSON.Member] = []
-        let single = rules.needed.filter { $0.count == 1 }.flatMap { $0 }
+        let single = constraints.needed.filter { $0.count == 1 }.flatMap { $0 }
         if !single.isEmpty { members.append(.init("required", .array(single.map { .string($0) }))) }
-        if !rules.refused.isEmpty {
-            members.append(.init("properties", .object(rules.refused.map { .init($0, false) })))
+        if !constraints.refused.isEmpty {
+            members.append(.init("properties", .object(constraints.refused.map { .init($0, false) })))
         }
-        let several = rules.needed.filter { $0.count > 1 }.map { keys in
+        let several = constraints.needed.filter { $0.count > 1 }.map { keys in
             JSON.object([.init("anyOf", .array(keys.map { required([$0]) }))])
         }
         if !(several + cases).isEmpty { members.append(.init("allOf", .array(several + cases))) }
@@ -179,11 +179,11 @@ struct SchemaWriter {
     }
 
     private static func condition(_ condition: Outline.Case) -> JSON? {
-        let rules = members(condition.rules)
-        guard !rules.isEmpty else { return nil }
+        let constraints = members(condition.constraints)
+        guard !constraints.isEmpty else { return nil }
         let words = JSON.object([.init("enum", .array(condition.words.map { .string($0) }))])
         var test: [JSON.Member] = [.init("properties", .object([.init(condition.key, words)]))]
         if !condition.isUsual { test.append(.init("required", .array([.string(condition.key)]))) }
-        return .object([.init("if", .object(test)), .init("then", .object(rules))])
+        return .object([.init("if", .object(test)), .init("then", .object(constraints))])
     }
 }

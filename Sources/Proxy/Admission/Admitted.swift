@@ -11,7 +11,7 @@ enum TargetForm: Equatable {
 struct Admitted {
     var caller = Caller()
     /// Rules of the request's upstream; `nil` without an upstream, and before it is chosen.
-    var rules: UpstreamRules?
+    var rule: UpstreamRule?
     var destination: Destination?
     /// Address that the program used for the API.
     var named: ProgramAddress?
@@ -38,8 +38,8 @@ struct Admitted {
 
     /// Rewriting of the upstream's addresses for the program; `nil` if the upstream does not rewrite.
     var addressMap: AddressMap? {
-        guard let rules, rules.settings.rewrite, let named, let destination else { return nil }
-        return rules.map(named, destination)
+        guard let rule, rule.settings.rewrite, let named, let destination else { return nil }
+        return rule.map(named, destination)
     }
 }
 

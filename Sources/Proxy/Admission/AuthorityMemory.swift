@@ -5,20 +5,20 @@ import WireText
 struct AuthorityMemory {
     struct Known {
         let authority: Authority
-        let rules: RouteTable.Rules?
+        let candidates: RouteTable.Candidates?
     }
 
     private var bytes: [UInt8] = []
     private var scheme = Scheme.http
     private var known: Known?
     /// Destination of the last request to an upstream without a `url`.
-    private var destination: (upstream: UpstreamRules, to: Destination)?
+    private var destination: (upstream: UpstreamRule, to: Destination)?
 
     mutating func look(up bytes: Span<UInt8>, _ scheme: Scheme, in routes: RouteTable) throws(Problem) -> Known {
         if let known, self.scheme == scheme, bytes.elementsEqual(self.bytes) { return known }
         let authority: Authority
         do throws(MessageError) { authority = try Authority(parsing: bytes) } catch { throw Problem(error) }
-        let known = Known(authority: authority, rules: routes.rules(for: authority, scheme: scheme))
+        let known = Known(authority: authority, candidates: routes.candidates(for: authority, scheme: scheme))
         self.bytes.removeAll(keepingCapacity: true)
         self.bytes.append(copying: bytes)
         self.scheme = scheme
@@ -28,7 +28,7 @@ struct AuthorityMemory {
     }
 
     /// Returns the destination of a request to `upstream` for the last authority.
-    mutating func destination(at upstream: UpstreamRules) -> Destination? {
+    mutating func destination(at upstream: UpstreamRule) -> Destination? {
         if let fixed = upstream.fixed { return fixed }
         if let destination, destination.upstream === upstream { return destination.to }
         // A wildcard without a url: the destination has https, and port 443 in place of 80.

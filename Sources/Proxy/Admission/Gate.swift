@@ -7,7 +7,7 @@ import Reactor
 ///
 /// The command `why` asks a gate, and so explains what the proxy would do.
 struct Gate {
-    let upstreams: [UpstreamRules]
+    let upstreams: [UpstreamRule]
     private let settings: ProxySettings
     private let routes: RouteTable
     private let tunnels: TunnelRules?
@@ -15,11 +15,11 @@ struct Gate {
     private var memory = AuthorityMemory()
 
     init(
-        _ configuration: Configuration, routes: RouteTable, upstreams: [UpstreamRules]? = nil,
+        _ configuration: Configuration, routes: RouteTable, upstreams: [UpstreamRule]? = nil,
         baseURLs: [UpstreamListener] = []
     ) {
         settings = configuration.proxy
-        self.upstreams = upstreams ?? configuration.upstreams.enumerated().map { UpstreamRules($1, index: $0) }
+        self.upstreams = upstreams ?? configuration.upstreams.enumerated().map { UpstreamRule($1, index: $0) }
         self.routes = routes
         self.baseURLs = baseURLs
         tunnels = TunnelRules(configuration.proxy)
@@ -64,9 +64,9 @@ struct Gate {
             return try TunnelRules.admit(head, bytes, situation, by: tunnels, routes, caller)
         }
         try route(head, bytes, situation, &admitted)
-        guard let rules = admitted.rules else { throw .internalError }
-        try Overrides.refuse(head, bytes, rules, admitted)
-        if rules.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isMetadata(bytes[path]) {
+        guard let rule = admitted.rule else { throw .internalError }
+        try Overrides.refuse(head, bytes, rule, admitted)
+        if rule.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isMetadata(bytes[path]) {
             throw .signsInItself
         }
 
@@ -83,7 +83,7 @@ struct Gate {
         }
 
         // Credential.
-        admitted.credential = try rules.injection.judge(head, bytes, admitted.target)
+        admitted.credential = try rule.injection.judge(head, bytes, admitted.target)
         return .forward
     }
 
@@ -114,11 +114,11 @@ struct Gate {
         }
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
-        if let inside = situation.inside, known.rules == nil || !inside.admits(known.authority, scheme) {
-            throw Self.otherAuthority(head, isListed: known.rules != nil)
+        if let inside = situation.inside, known.candidates == nil || !inside.admits(known.authority, scheme) {
+            throw Self.otherAuthority(head, isListed: known.candidates != nil)
         }
         if let dialled = situation.dialled, known.authority.host != .name(dialled) { throw .otherThanDialled }
-        guard let rules = known.rules else {
+        guard let candidates = known.candidates else {
             // A program may send requests for an upstream's own listener through the proxy.
             if case .absolute = parsed, scheme == .http,
                 let listener = baseURLs.first(where: { $0.isAt(known.authority, .http) })
@@ -131,12 +131,12 @@ struct Gate {
                     known.authority, scheme, near: routes.near.nearest(to: known.authority, caller: caller))
             }
             if scheme == .https { throw .schemeNotSupported }
-            admitted.rules = .unmatched
-            admitted.destination = UpstreamRules.unmatched.destination(for: known.authority, scheme: .http)
+            admitted.rule = .unmatched
+            admitted.destination = UpstreamRule.unmatched.destination(for: known.authority, scheme: .http)
             admitted.named = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
             return
         }
-        let upstream = try choose(rules, head, bytes, situation, &admitted)
+        let upstream = try choose(candidates, head, bytes, situation, &admitted)
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
         admitted.named = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
@@ -162,20 +162,20 @@ struct Gate {
         _ situation: Situation, _ admitted: inout Admitted
     ) throws(Problem) {
         let authority = try listener.admit(bytes, head, range)
-        let upstream = try choose(listener.rules, head, bytes, situation, &admitted)
+        let upstream = try choose(listener.candidates, head, bytes, situation, &admitted)
         admitted.destination = upstream.destination(for: listener.authority, scheme: .https)
         admitted.named = ProgramAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
     }
 
     private func choose(
-        _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation,
+        _ candidates: RouteTable.Candidates, _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation,
         _ admitted: inout Admitted
-    ) throws(Problem) -> UpstreamRules {
-        let match = situation.assumed ?? Self.match(rules, head, bytes, admitted.target, admitted.caller)
+    ) throws(Problem) -> UpstreamRule {
+        let match = situation.assumed ?? Self.match(candidates, head, bytes, admitted.target, admitted.caller)
         switch match {
         case .upstream(let index):
             let upstream = upstreams[index]
-            admitted.rules = upstream
+            admitted.rule = upstream
             guard case .path(let path) = admitted.target else {
                 if upstream.isLimited { throw .wholeServer }
                 return upstream
@@ -189,11 +189,12 @@ struct Gate {
     }
 
     private static func match(
-        _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm, _ caller: Caller?
+        _ candidates: RouteTable.Candidates, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm,
+        _ caller: Caller?
     ) -> RouteTable.Match {
         switch target {
-        case .path(let path): rules.match(path: bytes[path], head, bytes, caller: caller)
-        case .asterisk: rules.match(path: asterisk.span, head, bytes, caller: caller)
+        case .path(let path): candidates.match(path: bytes[path], head, bytes, caller: caller)
+        case .asterisk: candidates.match(path: asterisk.span, head, bytes, caller: caller)
         }
     }
 
@@ -208,13 +209,13 @@ struct Gate {
         else { return nil }
         let listener = baseURLs.first { $0.isAt(known.authority, scheme) }
         let target = path.isEmpty && head.methodKind == .options ? TargetForm.asterisk : .path(path)
-        guard let rules = known.rules ?? listener?.rules,
-            case .upstream = Self.match(rules, head, bytes, target, nil)
+        guard let candidates = known.candidates ?? listener?.candidates,
+            case .upstream = Self.match(candidates, head, bytes, target, nil)
         else { return nil }
         guard case .path = target else {
-            return rules.choices(path: Self.asterisk.span, method: bytes[head.method])
+            return candidates.choices(path: Self.asterisk.span, method: bytes[head.method])
         }
-        return rules.choices(path: bytes[path], method: bytes[head.method])
+        return candidates.choices(path: bytes[path], method: bytes[head.method])
     }
 
     // MARK: Upgrade

@@ -90,19 +90,19 @@ enum Overrides {
 extension Overrides {
     /// - Parameter admitted: result of admission so far, with the upstream.
     static func refuse(
-        _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: UpstreamRules, _ admitted: Admitted
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ rule: UpstreamRule, _ admitted: Admitted
     ) throws(Problem) {
-        if !rules.settings.methods.isEmpty {
+        if !rule.settings.methods.isEmpty {
             // Frameworks accept the method from a field or a parameter, which would bypass `methods`.
             if hasField(head, bytes, where: { isMethod($0) }) { throw .methodOverride }
             if case .path(let path) = admitted.target, hasMethodParameter(bytes[path]) { throw .methodOverride }
         }
-        guard !rules.settings.paths.isEmpty || !rules.pathPrefix.isEmpty else { return }
+        guard !rule.settings.paths.isEmpty || !rule.pathPrefix.isEmpty else { return }
         if hasField(head, bytes, where: { isOne(of: paths, $0) }) { throw .pathOverride }
         guard head.index(of: .destination) != nil, let named = admitted.named, let destination = admitted.destination
         else { return }
         for field in head.fields where field.known == .destination && !field.isHopByHop {
-            guard rules.covers(destinationField: bytes[field.value], named, destination) else {
+            guard rule.covers(destinationField: bytes[field.value], named, destination) else {
                 throw .destinationNotCovered
             }
         }

@@ -37,7 +37,7 @@ struct TunnelRules: Sendable {
         }
         let isTunnelled = rules.map { $0.admitsAny || $0.isListed(authority) } ?? false
         // If TLS would be refused, CONNECT to port 443 gets a 403: after a 200, the proxy could not tell the reason.
-        if let listed = routes.rules(for: authority, scheme: .http) {
+        if let listed = routes.candidates(for: authority, scheme: .http) {
             let tls: TLSInside = listed.intercepts ? .intercepted : isTunnelled ? .tunnelled : .refused
             if tls != .refused || port != 443 { return .connect(authority, tls: tls) }
         }
@@ -49,7 +49,9 @@ struct TunnelRules: Sendable {
         }
         if isTunnelled { return .tunnel(authority) }
         let problem = rules == nil ? Problem.connectRefused : .tunnelNotListed
-        guard routes.rules(for: authority.byHTTP, scheme: .http) == nil else { throw problem.connecting(to: authority) }
+        guard routes.candidates(for: authority.byHTTP, scheme: .http) == nil else {
+            throw problem.connecting(to: authority)
+        }
         throw problem.connecting(to: authority, near: routes.near.nearest(to: authority.byHTTP, caller: caller))
     }
 }

@@ -35,17 +35,17 @@ final class ConnectionGrant {
         self.connection = connection
         self.shard = shard
         ends = shard.listenerTLS.certificateEnds
-        tls = shard.listener(connection.source.listener, under: shard.rules)?.tls
+        tls = shard.listener(connection.source.listener, under: shard.installed)?.tls
     }
 
     deinit { if certificate != nil { ends.remove(self) } }
 
     /// - Parameter inside: the CONNECT inside which the request came.
-    func standing(under rules: RuleSet, inside: Inside?) -> Standing {
-        if generation != rules.plan.generation {
+    func standing(under installed: InstalledPlan, inside: Inside?) -> Standing {
+        if generation != installed.plan.generation {
             if generation == nil, tls?.clientCAFile != nil { takeCertificate() }
-            generation = rules.plan.generation
-            if standing != .over { standing = judge(rules, inside) }
+            generation = installed.plan.generation
+            if standing != .over { standing = judge(installed, inside) }
         }
         if let certificate, certificate.end < WallClock.now() || clients?.isWithdrawn ?? true { standing = .over }
         return standing
@@ -61,15 +61,15 @@ final class ConnectionGrant {
         ends.insert(connection, of: self, at: shown.end)
     }
 
-    private func judge(_ rules: RuleSet, _ inside: Inside?) -> Standing {
-        guard let listener = shard.listener(connection.source.listener, under: rules), listener.tls == tls else {
+    private func judge(_ installed: InstalledPlan, _ inside: Inside?) -> Standing {
+        guard let listener = shard.listener(connection.source.listener, under: installed), listener.tls == tls else {
             return .over
         }
         guard let inside else { return .good }
         // A CONNECT was for the hosts of all upstreams. Now the listener is one upstream's own.
         guard case .forward = listener.role else { return .over }
         guard inside.scheme == .https else { return .good }
-        let routes = rules.intercepted(inside.authority)
+        let routes = installed.intercepted(inside.authority)
         return routes != nil && routes?.serverCertificate == inside.certificate ? .good : .ending
     }
 }

@@ -11,7 +11,7 @@ struct Context {
     let shard: ProxyShard
     let stream: any ProgramStream
     /// The rules that the request began with.
-    private(set) var rules: RuleSet
+    private(set) var installed: InstalledPlan
     /// Role of the program's listener. `nil` refuses requests: the listener closed, or the connection lost its grant.
     private(set) var role: ListenerRole?
     let grant: ConnectionGrant
@@ -33,7 +33,7 @@ struct Context {
     init(_ connection: ServerConnection, shard: ProxyShard) {
         stream = connection
         self.shard = shard
-        rules = shard.rules
+        installed = shard.installed
         grant = ConnectionGrant(connection, shard)
         let source = connection.source
         let isLogged = (shard.observer.accessLog != nil || shard.observer.audit != nil) && source.peer == nil
@@ -51,28 +51,28 @@ struct Context {
     init(_ stream: any ProgramStream, of connection: Context) {
         self.stream = stream
         shard = connection.shard
-        rules = shard.rules
+        installed = shard.installed
         grant = connection.grant
         sender = connection.sender
         takeRole()
     }
 
     /// Whether another stream may begin on this connection, under the current rules.
-    var admitsStream: Bool { grant.standing(under: shard.rules, inside: sender.inside) == .good }
+    var admitsStream: Bool { grant.standing(under: shard.installed, inside: sender.inside) == .good }
 
     /// Sets role and the caller's listener from the rules.
     private mutating func takeRole() {
-        role = shard.listener(stream.source.listener, under: rules)?.role
+        role = shard.listener(stream.source.listener, under: installed)?.role
         sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
     /// Resets the state for the next request, which begins with the current rules.
     mutating func begin() {
-        if rules !== shard.rules {
-            rules = shard.rules
+        if installed !== shard.installed {
+            installed = shard.installed
             takeRole()
         }
-        let standing = grant.standing(under: rules, inside: sender.inside)
+        let standing = grant.standing(under: installed, inside: sender.inside)
         if standing == .over { role = nil }
         if grant.certificate != nil, sender.caller.certificate == nil { sender.caller.certificate = grant.certificate }
         admitted = Admitted(caller: sender.caller)
@@ -82,7 +82,7 @@ struct Context {
         ledger = Ledger(started: shard.loop.now)
         mark = nil
         if let sampler = shard.sampler { takeMark(sampler) }
-        rules.requestStarted()
+        installed.requestStarted()
     }
 
     /// Source of the connection's passwords. Made when the first request asks for it.

@@ -10,7 +10,7 @@ extension Forwarder {
     /// Whether the bytes that could not be parsed as a request begin TLS that interception or a tunnel may serve.
     var isHello: Bool {
         guard context.sender.inside == nil, case .forward = context.role,
-            context.rules.plan.interception != nil || context.rules.tunnels != nil
+            context.installed.plan.interception != nil || context.installed.tunnels != nil
                 || context.sender.enclosed != nil
         else { return false }
         return stream.request.with { $1.starts(with: [0x16]) }

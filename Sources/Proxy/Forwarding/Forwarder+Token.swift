@@ -18,7 +18,7 @@ extension Forwarder {
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)
-        var patience = upstream.rules.settings.tokenWait
+        var patience = upstream.rule.settings.tokenWait
         if refused == nil, client.currentToken() != nil { patience = min(patience, Self.suspectWait) }
         let limit = ContinuousClock.now + patience
         let resource = upstream.resource

@@ -56,7 +56,7 @@ extension Forwarder {
     /// - Returns: `refuse` for a host that is not intercepted, and for another host than the CONNECT's. If the CONNECT
     ///   names an address, the program may name any intercepted host.
     private func certificate(for name: String?) -> ContextChoice {
-        guard let inside = context.sender.inside, let interception = shard.rules.plan.interception else {
+        guard let inside = context.sender.inside, let interception = shard.installed.plan.interception else {
             return .refuse
         }
         var host = inside.authority.host
@@ -65,9 +65,9 @@ extension Forwarder {
             host = .name(name)
         }
         let authority = Authority(host: host, port: inside.authority.port)
-        guard let routes = shard.rules.intercepted(authority) else { return .refuse }
+        guard let routes = shard.installed.intercepted(authority) else { return .refuse }
         context.sender.inside = inside.to(authority, routes.serverCertificate)
-        if let own = routes.serverCertificate { return ContextChoice(shard.rules.plan.shared.certificate(own)) }
+        if let own = routes.serverCertificate { return ContextChoice(shard.installed.plan.shared.certificate(own)) }
         return interception.choice(for: host, listener: stream.source.listener)
     }
 
@@ -114,7 +114,7 @@ extension Forwarder {
     func openTunnel(to authority: Authority) {
         context.exchange.tunnel(isRedirected: context.sender.redirected != nil)
         context.ledger.times.ask(shard.loop.now)
-        guard let target = context.rules.tunnels?.target(for: authority, context.sender.redirected) else {
+        guard let target = context.installed.tunnels?.target(for: authority, context.sender.redirected) else {
             return perform(context.exchange.failed(.connectRefused))
         }
         waitNumber += 1

@@ -76,7 +76,7 @@ extension Forwarder: UpstreamStreamDelegate {
         do throws(MessageError) { reading = try stream.readBody(into: &bytes) } catch {
             return stop(Problem(error, inBody: true))
         }
-        if let limit = context.rules.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
+        if let limit = context.installed.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
             return stop(.bodyTooLarge)
         }
         switch reading {

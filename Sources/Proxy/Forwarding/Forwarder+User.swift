@@ -10,7 +10,7 @@ extension Forwarder {
     /// Refuses missing or wrong credentials: at once, or after a delay if many wrong ones came from the source. Ends the
     /// connection without an answer if the source sends more wrong ones than are compared.
     func refuseUser(_ credentials: BasicCredentials?, wasJudged: Bool) {
-        guard let credentials, let users = context.rules.users else { return refuseUser() }
+        guard let credentials, let users = context.installed.users else { return refuseUser() }
         let source = context.loginSource
         let (refusal, user, unreported) = users.failed(credentials, from: source, wasJudged: wasJudged)
         if let unreported { shard.observer.userFailed(source.name, user, unreported) }
@@ -37,7 +37,7 @@ extension Forwarder {
     }
 
     func readUsers(_ credentials: BasicCredentials) {
-        guard let users = context.rules.users else { return perform(.fail(.internalError)) }
+        guard let users = context.installed.users else { return perform(.fail(.internalError)) }
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)

@@ -58,7 +58,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     func handler(for stream: any ProgramStream) -> (any ProgramStreamHandler)? {
         guard context.admitsStream else { return nil }
         // Made once for all streams of the connection.
-        if shard.rules.users != nil { _ = context.loginSource }
+        if shard.installed.users != nil { _ = context.loginSource }
         return Forwarder(Context(stream, of: context))
     }
 
@@ -177,10 +177,10 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
         case .none: return .off
         case .loginDelay: return Self.failedLoginDelay
         case .response: return context.upstream?.timeouts(isCall: isGRPC).response ?? .off
-        case .firstBytes: return context.rules.headerTimeout
+        case .firstBytes: return context.installed.headerTimeout
         // The program may send nothing for long in a gRPC stream, so the upstream's timeout for calls counts.
         case .requestBody where isGRPC: return context.upstream?.timeouts(isCall: true).idle ?? .off
-        case .requestBody, .program, .tunnel: return context.rules.idleTimeout
+        case .requestBody, .program, .tunnel: return context.installed.idleTimeout
         case .upstream: return context.upstream?.timeouts(isCall: context.exchange.mayBeSilent).idle ?? .off
         case .upstreamEnd: return Self.endingTimeout
         }

@@ -33,7 +33,7 @@ struct RouteTable: Sendable {
     }
 
     /// The rules of one host pattern, most specific first.
-    struct Rules: Sendable {
+    struct Candidates: Sendable {
         fileprivate struct Rule: Sendable {
             let upstream: Int
             let path: [UInt8]?
@@ -61,7 +61,7 @@ struct RouteTable: Sendable {
         /// Whether the host is a wildcard's part behind `*.`.
         var isWildcard = false
     }
-    private var hosts: [Key: Rules] = [:]
+    private var hosts: [Key: Candidates] = [:]
     private let hasWildcards: Bool
     /// Suggestions for hosts that no pattern matches.
     let near: HostSuggestions
@@ -74,13 +74,14 @@ struct RouteTable: Sendable {
         near = HostSuggestions(upstreams)
         for (index, upstream) in upstreams.enumerated() {
             let key = Key(host: upstream.host.host, port: upstream.host.port, isWildcard: upstream.host.wildcard)
-            hosts[key, default: Rules()].add(upstream, index)
+            hosts[key, default: Candidates()].add(upstream, index)
         }
         for key in hosts.keys { hosts[key]?.sort() }
         // Rules without a port also hold for 80 and 443. There they come after the rules with this port.
         for (key, portless) in hosts where key.port == nil {
             for port: UInt16 in [80, 443] {
-                hosts[Key(host: key.host, port: port, isWildcard: key.isWildcard), default: Rules()].append(portless)
+                hosts[Key(host: key.host, port: port, isWildcard: key.isWildcard), default: Candidates()].append(
+                    portless)
             }
         }
         hasWildcards = upstreams.contains { $0.host.wildcard }
@@ -89,28 +90,30 @@ struct RouteTable: Sendable {
     }
 
     /// Returns the rules of one upstream alone, for its own listener.
-    static func rules(only index: Int, of upstream: UpstreamSettings) -> Rules {
-        var rules = Rules()
-        rules.add(upstream, index)
-        rules.sort()
-        return rules
+    static func candidates(only index: Int, of upstream: UpstreamSettings) -> Candidates {
+        var candidates = Candidates()
+        candidates.add(upstream, index)
+        candidates.sort()
+        return candidates
     }
 
     /// Returns the rules for an authority; `nil` if no pattern matches. Without a port, the scheme's port counts.
-    func rules(for authority: Authority, scheme: Scheme) -> Rules? {
+    func candidates(for authority: Authority, scheme: Scheme) -> Candidates? {
         let port = authority.port(for: scheme)
-        if let rules = hosts[Key(host: authority.host, port: port)] { return rules }
+        if let candidates = hosts[Key(host: authority.host, port: port)] { return candidates }
         guard hasWildcards, case .name(let name) = authority.host else { return nil }
         var rest = name[...]
         while let dot = rest.firstIndex(of: ".") {
             rest = rest[rest.index(after: dot)...]
-            if let rules = hosts[Key(host: .name(String(rest)), port: port, isWildcard: true)] { return rules }
+            if let candidates = hosts[Key(host: .name(String(rest)), port: port, isWildcard: true)] {
+                return candidates
+            }
         }
         return nil
     }
 }
 
-extension RouteTable.Rules {
+extension RouteTable.Candidates {
     fileprivate mutating func add(_ upstream: UpstreamSettings, _ index: Int) {
         let methods = upstream.methods.map { Array($0.utf8) }
         let callers = CallerRule(upstream.callers)
@@ -135,7 +138,7 @@ extension RouteTable.Rules {
         }
     }
 
-    fileprivate mutating func append(_ other: RouteTable.Rules) {
+    fileprivate mutating func append(_ other: RouteTable.Candidates) {
         rules += other.rules
         hasPaths = hasPaths || other.hasPaths
         intercepts = intercepts || other.intercepts

@@ -19,7 +19,7 @@ extension Context {
     /// - Returns: function to call at the end of the wait; `nil` if nothing was noted.
     func traceWait(at upstream: Upstream) -> (@Sendable () -> Void)? {
         guard let mark, let spans = shard.observer.spans, !upstream.exchangesCallers,
-            let client = upstream.rules.settings.client
+            let client = upstream.rule.settings.client
         else { return nil }
         spans.waits(client, mark, true)
         return { spans.waits(client, mark, false) }

@@ -8,7 +8,7 @@ import Reports
 
 /// One upstream on one loop: its rules, its connections, and its injected values. Loop's thread only.
 final class Upstream {
-    let rules: UpstreamRules
+    let rule: UpstreamRule
     private let carriers: CarrierPool
     /// HTTP/2 connections, which are made by `carriers`.
     private let http2: HTTP2Pool
@@ -33,20 +33,20 @@ final class Upstream {
     ///   - fixed: values of the entries of `inject`, with `nil` for tokens. Their reading has begun.
     ///   - former: predecessor with the same settings. Its connections are taken over.
     init(
-        _ rules: UpstreamRules, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
+        _ rule: UpstreamRule, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
         exchanges: ExchangePool, former: Upstream? = nil
     ) {
-        self.rules = rules
-        let settings = rules.settings
+        self.rule = rule
+        let settings = rule.settings
         timeouts = (Timeout(settings.responseTimeout), Timeout(settings.idleTimeout))
         callTimeouts = (Timeout(settings.callResponseTimeout), Timeout(settings.callIdleTimeout))
         self.client = client
         enrols = client?.enrols ?? false
-        resource = "\(rules.index ?? 0) \(rules.name)"
+        resource = "\(rule.index ?? 0) \(rule.name)"
         self.exchanges = exchanges
         carriers = former?.carriers ?? CarrierPool(options: options, loop: exchanges.loop)
         http2 = former?.http2 ?? HTTP2Pool(carriers, buffers: exchanges)
-        injected = InjectedValues(settings.injections, rules.injection, fixed: fixed)
+        injected = InjectedValues(settings.injections, rule.injection, fixed: fixed)
         former?.hasSuccessor = true
     }
 
@@ -86,7 +86,7 @@ final class Upstream {
 
     /// Returns the HTTP/2 connections for a request; `nil` if it uses HTTP/1.1, as upgrades do.
     private func http2Origin(for request: UpstreamRequest) -> HTTP2Origin? {
-        let use = rules.settings.http2
+        let use = rule.settings.http2
         guard use != .never, use != .calls || request.isGRPC, !request.offersUpgrade else { return nil }
         // A login belongs to a connection over HTTP/1.1 only.
         guard request.bond == nil || use == .known || request.isGRPC else { return nil }

@@ -21,7 +21,7 @@ struct ForgottenCredentialTests {
         var count = 0
         for shard in proxy.server.current.shards {
             count += try await shard.loop.run {
-                shard.value.rules.upstreams.filter { !$0.injected.tokenValues.isEmpty }.count
+                shard.value.installed.upstreams.filter { !$0.injected.tokenValues.isEmpty }.count
             }
         }
         return count

@@ -5,7 +5,7 @@ import HTTPServer
 enum AdmitPhase {
     static func run(_ context: inout Context) -> Action {
         guard let role = context.role else { return .fail(.draining) }
-        let (rules, stream) = (context.rules, context.stream)
+        let (installed, stream) = (context.installed, context.stream)
         let situation = Gate.Situation(
             role: role, listenerScheme: context.grant.tls == nil ? .http : .https,
             hasBytesAfterHead: stream.hasInput(reading: false) == true,
@@ -13,10 +13,10 @@ enum AdmitPhase {
         let admission: Admission
         do throws(Problem) {
             admission = try stream.request.with { head, bytes throws(Problem) in
-                try rules.gate.admit(head, bytes, situation, &context.admitted)
+                try installed.gate.admit(head, bytes, situation, &context.admitted)
             }
         } catch {
-            context.upstream = context.admitted.rules.flatMap { rules.upstream(for: $0) }
+            context.upstream = context.admitted.rule.flatMap { installed.upstream(for: $0) }
             return .fail(error)
         }
         switch admission {
@@ -25,7 +25,7 @@ enum AdmitPhase {
         case .connect(let authority, let tls): return .connect(authority, tls: tls)
         case .reply: return .answerAsLastRecipient
         }
-        guard let upstream = context.admitted.rules.flatMap({ rules.upstream(for: $0) }) else {
+        guard let upstream = context.admitted.rule.flatMap({ installed.upstream(for: $0) }) else {
             return .fail(.internalError)
         }
         context.upstream = upstream

@@ -18,7 +18,7 @@ enum AnswerPhase {
         // No replay follows an answer, so the kept bytes of a long upload can be freed.
         if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
-        let addsVia = context.admitted.rules?.settings.addsVia ?? true
+        let addsVia = context.admitted.rule?.settings.addsVia ?? true
         let count = write(answer, head, context) { output in
             guard addsVia else { return }
             output.append("Via: ")
@@ -56,7 +56,7 @@ enum AnswerPhase {
     ) -> Int {
         let bytes = answer.bytes
         let map = RewrittenFields.isIn(answer) ? context.admitted.addressMap : nil
-        let hidesDiscovery = context.admitted.rules?.settings.hidesDiscovery ?? false
+        let hidesDiscovery = context.admitted.rule?.settings.hidesDiscovery ?? false
         return context.stream.answer(head, reason: bytes.span[answer.reason]) { output in
             answer.writeFields(to: &output, map, hidesDiscovery: hidesDiscovery)
             more(&output)
@@ -140,14 +140,14 @@ enum AnswerPhase {
     static func write(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
         let isGRPC = context.exchange.request.isGRPC
         context.ledger.note(problem, isGRPC: isGRPC)
-        let rules = context.admitted.rules
+        let rule = context.admitted.rule
         if isGRPC {
             context.exchange.callStatus = problem.row.grpcStatus
             return writeOwn(
                 Problem.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context, problem.appendCallFields)
         }
         let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
-        let body = problem.document(client: rules?.settings.client, upstream: rules?.name, requestID: requestID)
+        let body = problem.document(client: rule?.settings.client, upstream: rule?.name, requestID: requestID)
         return writeOwn(
             problem.status, Array(problem.phrase.utf8), body, keeping: keeping, &context, problem.appendFields)
     }

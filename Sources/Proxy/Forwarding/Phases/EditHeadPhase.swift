@@ -20,7 +20,7 @@ enum EditHeadPhase {
         let signer = upstream.injected.signer(entries)
         let start = output.count
         let target = signer.map { _ in signedTarget(&context, upstream) }
-        let dropped = upstream.rules.injection.dropped(entries)
+        let dropped = upstream.rule.injection.dropped(entries)
         writeRequestLine(&context, form, upstream, destination, target, to: &output)
         output.append(hostField(context.admitted.named, upstream, destination))
         output.append("\r\n")
@@ -28,7 +28,7 @@ enum EditHeadPhase {
         if takesTrailers, form.isHTTP2 || context.exchange.request.isGRPC {
             output.append(form.isHTTP2 ? "TE: trailers\r\n" : "Connection: TE\r\nTE: trailers\r\n")
         }
-        output.append(upstream.rules.injection.setLines)
+        output.append(upstream.rule.injection.setLines)
         if let mark = context.mark { trace(mark, dropped, to: &output) }
         if !entries.isEmpty { inject(entries, upstream, context.token, to: &output) }
         var isSigned = true
@@ -42,7 +42,7 @@ enum EditHeadPhase {
             output.append("\r\n")
         }
         switch context.exchange.request.version {
-        case _ where !upstream.rules.settings.addsVia: output.append("CDN-Loop: heimdallr-proxy\r\n")
+        case _ where !upstream.rule.settings.addsVia: output.append("CDN-Loop: heimdallr-proxy\r\n")
         case .http10: output.append("Via: 1.0 heimdallr-proxy\r\n")
         case .http11: output.append("Via: 1.1 heimdallr-proxy\r\n")
         case .http2: output.append("Via: 2 heimdallr-proxy\r\n")
@@ -53,7 +53,7 @@ enum EditHeadPhase {
     // MARK: Request line and Host
 
     static func hostField(_ named: ProgramAddress?, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
-        guard upstream.rules.settings.keepsHost, let authority = named?.authority else {
+        guard upstream.rule.settings.keepsHost, let authority = named?.authority else {
             return destination.host
         }
         return Array(authority.description.utf8)
@@ -88,9 +88,9 @@ enum EditHeadPhase {
     static func writePath(
         _ path: Span<UInt8>, _ context: inout Context, _ upstream: Upstream, to output: inout ByteBuffer
     ) {
-        output.append(upstream.rules.pathPrefix)
+        output.append(upstream.rule.pathPrefix)
         if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
-        let (rules, entries) = (upstream.rules.injection, context.admitted.entries)
+        let (rules, entries) = (upstream.rule.injection, context.admitted.entries)
         guard rules.changesQuery(path, for: entries) else { return output.append(path) }
         QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
         var isFirst = true
@@ -161,7 +161,7 @@ enum EditHeadPhase {
     private static func inject(
         _ entries: EntrySet, _ upstream: Upstream, _ token: AccessToken?, to output: inout ByteBuffer
     ) {
-        let targets = upstream.rules.injection.targets
+        let targets = upstream.rule.injection.targets
         for index in targets.indices where entries.contains(index: index) {
             guard case .field(_, let line) = targets[index],
                 let value = upstream.injected.value(of: index, token)
@@ -176,7 +176,7 @@ enum EditHeadPhase {
     static func trailers(_ context: Context) -> [(name: [UInt8], value: [UInt8])] {
         let trailers = context.stream.request.trailers
         guard !trailers.isEmpty else { return [] }
-        let dropped = context.admitted.rules?.injection.dropped(context.admitted.entries) ?? FieldNames()
+        let dropped = context.admitted.rule?.injection.dropped(context.admitted.entries) ?? FieldNames()
         return context.stream.request.with { head, bytes in
             trailers.filter { trailer in
                 !head.connectionNames(trailer.name.span, in: bytes) && !dropped.contains(trailer.name.span)

@@ -6,7 +6,7 @@ import Reactor
 enum IdentifyPhase {
     static func run(_ context: inout Context) -> Action {
         // Who starts an enclosed program has said which user it is. It can't send a password to a proxy it knows nothing of.
-        guard context.rules.users != nil, context.sender.enclosed?.user == nil else { return .next }
+        guard context.installed.users != nil, context.sender.enclosed?.user == nil else { return .next }
         guard
             let offered = context.sender.inside?.credentials
                 ?? context.stream.request.with({ BasicCredentials($0, $1) })
@@ -16,7 +16,7 @@ enum IdentifyPhase {
 
     /// - Parameter now: zero just after the secrets were read, so that they count as new however long the reading took.
     static func judge(_ credentials: BasicCredentials, now: LoopTime, _ context: inout Context) -> Action {
-        switch context.rules.users?.judge(credentials, from: context.loginSource, now: now) {
+        switch context.installed.users?.judge(credentials, from: context.loginSource, now: now) {
         case .accepted:
             context.admitted.caller.user = credentials.user
             return .next

@@ -17,7 +17,7 @@ enum JudgePhase {
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
         // Only a next proxy answers 407 (RFC 9110, section 15.5.8). The program would take it for this proxy's.
-        if answer.status == 407, let settings = context.upstream?.rules.settings, settings.proxy != .none,
+        if answer.status == 407, let settings = context.upstream?.rule.settings, settings.proxy != .none,
             context.admitted.destination?.origin.scheme == .http
         {
             let error = TransportError(.proxy, message: "the next proxy's response 407")
@@ -49,7 +49,7 @@ enum JudgePhase {
             return answer.status == 200 && context.exchange.callStatus == .unauthenticated
         }
         if answer.status == 401 { return true }
-        guard let rejection = context.upstream?.rules.settings.tokenRejected,
+        guard let rejection = context.upstream?.rule.settings.tokenRejected,
             rejection.statuses.contains(answer.status)
         else { return false }
         let line = answer.bytes
@@ -99,7 +99,7 @@ enum JudgePhase {
     }
 
     private static func signInNeeded(_ context: Context) -> Problem {
-        let client = context.upstream?.rules.settings.client ?? ""
+        let client = context.upstream?.rule.settings.client ?? ""
         return Problem(.needsAuthentication, client: client, signIn: context.shard.observer.signIn)
     }
 
@@ -175,7 +175,7 @@ enum JudgePhase {
     private static func address(_ context: Context, _ upstream: Upstream) -> String {
         guard let destination = context.admitted.destination else { return "" }
         let origin = "\(destination.scheme.rawValue)://\(destination.authority)"
-        let prefix = String(decoding: upstream.rules.pathPrefix, as: UTF8.self)
+        let prefix = String(decoding: upstream.rule.pathPrefix, as: UTF8.self)
         guard case .path(let path) = context.admitted.target else { return origin + prefix }
         return context.stream.request.with { _, bytes in
             origin + prefix + bytes[path].text.prefix { $0 != "?" }

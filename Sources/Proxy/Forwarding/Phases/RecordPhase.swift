@@ -11,7 +11,7 @@ import WireText
 enum RecordPhase {
     static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
-        context.rules.requestEnded(result(context, progress), slot: slot(context))
+        context.installed.requestEnded(result(context, progress), slot: slot(context))
         let mark = context.mark
         let auditSink = audit(context) == nil ? nil : shard.observer.audit
         guard shard.observer.accessLog != nil || auditSink != nil || mark != nil else { return }
@@ -39,12 +39,12 @@ enum RecordPhase {
 
     private static func slot(_ context: borrowing Context) -> Int {
         let isConnect = context.stream.request.with { head, _ in head.methodKind == .connect }
-        return context.rules.slot(context.admitted.rules, isConnect: isConnect)
+        return context.installed.slot(context.admitted.rule, isConnect: isConnect)
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass. Such connections may last for days.
     static func bytesPassed(_ context: borrowing Context, toUpstream: UInt64 = 0, toProgram: UInt64 = 0) {
-        context.rules.metrics.moved(slot: slot(context), sent: toUpstream, received: toProgram)
+        context.installed.metrics.moved(slot: slot(context), sent: toUpstream, received: toProgram)
     }
 
     // MARK: The record
@@ -74,7 +74,7 @@ enum RecordPhase {
         }
         describeTimes(context, in: &record)
         record.audit = audit(context)
-        if let upstream = admitted.rules {
+        if let upstream = admitted.rule {
             record.upstream = upstream.name
             record.rule = upstream.index
             record.client = upstream.settings.client
@@ -84,7 +84,7 @@ enum RecordPhase {
         record.certificate = admitted.caller.certificate?.name
         record.peer = context.stream.source.peer
         record.address = context.sender.address ?? context.stream.source.address
-        record.listener = context.shard.listener(context.stream.source.listener, under: context.rules)?.address
+        record.listener = context.shard.listener(context.stream.source.listener, under: context.installed)?.address
         return record
     }
 
@@ -92,7 +92,7 @@ enum RecordPhase {
         let (admitted, isSent) = (context.admitted, context.ledger.isSent)
         if isSent {
             record.origin = admitted.destination?.origin
-            record.pathPrefix = context.upstream?.rules.pathPrefix ?? []
+            record.pathPrefix = context.upstream?.rule.pathPrefix ?? []
         }
         context.stream.request.with { head, bytes in
             guard !bytes.isEmpty else { return }
@@ -157,15 +157,15 @@ enum RecordPhase {
         let admitted = context.admitted
         context.shard.observer.upstreamFailed(
             UpstreamFailure(
-                upstream: admitted.rules?.name ?? TrafficGroup.tunnels.rawValue,
-                client: admitted.rules?.settings.client, url: url(context), requestID: requestID(&context),
+                upstream: admitted.rule?.name ?? TrafficGroup.tunnels.rawValue,
+                client: admitted.rule?.settings.client, url: url(context), requestID: requestID(&context),
                 error: error, reason: problem.row.title, advice: problem.detail))
     }
 
     /// Reports a limit that ends an exchange. The access log gets its key, too.
     static func report(_ limit: ReachedLimit, _ context: inout Context) {
         context.ledger.cause = context.ledger.cause ?? "\(limit.reason) (\(limit.key))"
-        let upstream = context.admitted.rules?.name ?? (context.tunnel == nil ? "" : TrafficGroup.tunnels.rawValue)
+        let upstream = context.admitted.rule?.name ?? (context.tunnel == nil ? "" : TrafficGroup.tunnels.rawValue)
         let shard = context.shard
         guard let others = shard.limitLines.count(limit, upstream, at: shard.loop.now) else { return }
         shard.observer.limitReached(
@@ -178,12 +178,12 @@ enum RecordPhase {
         let admitted = context.admitted
         return context.stream.request.with { head, bytes in
             guard !bytes.isEmpty else { return [] }
-            guard let rules = admitted.rules, let destination = admitted.destination else {
+            guard let rule = admitted.rule, let destination = admitted.destination else {
                 return Array(bytes[head.asked(in: bytes).authority].text.utf8)
             }
             let start = Array("\(destination.origin.scheme.rawValue)://".utf8) + destination.host
             guard case .path(let range) = admitted.target else { return start + [UInt8(ascii: "*")] }
-            return start + rules.pathPrefix + path(bytes[range], head)
+            return start + rule.pathPrefix + path(bytes[range], head)
         }
     }
 }

@@ -30,20 +30,20 @@ enum TokenPhase {
     }
 
     private static func find(_ entries: EntrySet, _ upstream: Upstream, _ context: inout Context) -> Action {
-        let rules = upstream.rules
+        let rule = upstream.rule
         guard upstream.injected.hasFixed(entries) else {
             context.ledger.injection = .failed
             return .fail(.noCredential)
         }
-        guard !entries.isDisjoint(with: rules.injection.tokens) else {
+        guard !entries.isDisjoint(with: rule.injection.tokens) else {
             // If the upstream injects a token, `entries` lacks it because the program's own token stays.
-            context.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
+            context.ledger.injection = rule.injection.tokens.isEmpty ? .injected : .kept
             return .next
         }
-        let replays = rules.settings.onUnauthorized == .replay
+        let replays = rule.settings.onUnauthorized == .replay
         context.exchange.request.replaysUnauthorized = replays
-        if replays || rules.settings.provesPossession {
-            context.stream.keepBody(upTo: rules.settings.maxReplayBytes)
+        if replays || rule.settings.provesPossession {
+            context.stream.keepBody(upTo: rule.settings.maxReplayBytes)
         }
         context.ledger.injection = .failed
         do throws(Problem) { context.oauthClient = try client(at: upstream, context.stream) } catch {
@@ -82,7 +82,7 @@ enum TokenPhase {
             do throws(Problem) { _ = try client(at: upstream, context.stream) } catch { return error }
         }
         return Problem(
-            error, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
+            error, client: upstream.rule.settings.client ?? "", signIn: context.shard.observer.signIn)
     }
 
     /// Replaces the token by the newest one after the wait for a connection. Withholds the request if there is no valid
@@ -92,7 +92,7 @@ enum TokenPhase {
         let look = lookAgain(&context)
         guard look != .withhold, let id, let bound = context.token?.certificate, bound != id else { return look }
         // The certificate was replaced after the token was issued (RFC 8705, section 3).
-        return context.upstream?.rules.settings.usesOtherCertificate == true ? look : .withhold
+        return context.upstream?.rule.settings.usesOtherCertificate == true ? look : .withhold
     }
 
     private static func lookAgain(_ context: inout Context) -> LastLook {

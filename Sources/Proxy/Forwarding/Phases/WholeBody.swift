@@ -29,8 +29,8 @@ enum WholeBody {
     }
 
     static func collect(_ context: inout Context) -> Action {
-        guard let rules = context.admitted.rules else { return .fail(.internalError) }
-        let limit = rules.settings.maxReplayBytes
+        guard let rule = context.admitted.rule else { return .fail(.internalError) }
+        let limit = rule.settings.maxReplayBytes
         if case .length(let length) = context.exchange.request.framing, length > UInt64(limit) {
             return .fail(tooLong(context))
         }
@@ -68,7 +68,7 @@ enum WholeBody {
                     return .fail(.internalError)
                 }
                 let progress = context.stream.progress
-                if let limit = context.rules.settings.maxBodyBytes, progress.bodyTaken > limit {
+                if let limit = context.installed.settings.maxBodyBytes, progress.bodyTaken > limit {
                     return .fail(.bodyTooLarge)
                 }
                 guard progress.canRewind else { return .fail(tooLong(context)) }

@@ -9,7 +9,7 @@ import TLSServer
 
 /// One configuration on one loop: its rules and upstream connections. A request keeps the rules that it began with.
 /// Loop's thread only.
-final class RuleSet {
+final class InstalledPlan {
     let settings: ProxySettings
     let idleTimeout: Timeout
     #if !DEBUG
@@ -49,7 +49,7 @@ final class RuleSet {
 
     /// Makes the rules. Their work on the loop does not grow with the number of upstreams.
     /// - Parameter former: rules that `install` replaces. Dialers with unchanged settings are taken over.
-    init(_ plan: ProxyPlan, former: RuleSet?, counters: CounterTable, exchanges: ExchangePool, loop: EventLoop) {
+    init(_ plan: ProxyPlan, former: InstalledPlan?, counters: CounterTable, exchanges: ExchangePool, loop: EventLoop) {
         let configuration = plan.configuration
         settings = configuration.proxy
         idleTimeout = Timeout(settings.idleTimeout)
@@ -86,8 +86,8 @@ final class RuleSet {
     var places: Int { used.count }
 
     /// Returns the upstream of a request; `nil` if requests for its host are not forwarded.
-    func upstream(for rules: UpstreamRules) -> Upstream? {
-        let place = rules.index ?? used.count - 1
+    func upstream(for rule: UpstreamRule) -> Upstream? {
+        let place = rule.index ?? used.count - 1
         return used[place] ?? make(at: place)
     }
 
@@ -97,18 +97,18 @@ final class RuleSet {
     private func make(at place: Int) -> Upstream? {
         let isUnmatched = place == used.count - 1
         guard !isUnmatched || settings.unmatched == .forward else { return nil }
-        let rules = isUnmatched ? .unmatched : plan.upstreams.rules[place]
+        let rule = isUnmatched ? .unmatched : plan.upstreams.rules[place]
         let trustAnchors = plan.configuration.trustAnchorsFile
-        var options = PoolOptions(upstream: rules.settings, trustAnchors: trustAnchors)
+        var options = PoolOptions(upstream: rule.settings, trustAnchors: trustAnchors)
         options.addressPolicy.own = plan.shared.own
         options.counts = metrics.of(place).connections
-        options.material = plan.shared.material(rules.settings.tls, trustAnchors)
+        options.material = plan.shared.material(rule.settings.tls, trustAnchors)
         if isUnmatched {
             options.addressPolicy.publicOnly = true
             options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
         }
         let upstream = Upstream(
-            rules, client: isUnmatched ? nil : plan.upstreams.clients[place],
+            rule, client: isUnmatched ? nil : plan.upstreams.clients[place],
             fixed: isUnmatched ? [] : plan.fixed[place], options: options, exchanges: exchanges, former: former[place])
         former[place] = nil
         used[place] = upstream
@@ -116,15 +116,15 @@ final class RuleSet {
     }
 
     /// Takes the connections of unchanged upstreams over.
-    func takeOver(_ rules: RuleSet) {
-        guard rules.plan.configuration.trustAnchorsFile == plan.configuration.trustAnchorsFile else { return }
+    func takeOver(_ replaced: InstalledPlan) {
+        guard replaced.plan.configuration.trustAnchorsFile == plan.configuration.trustAnchorsFile else { return }
         for (place, old) in plan.upstreams.former.enumerated() {
-            if let old { former[place] = rules.present(at: old) }
+            if let old { former[place] = replaced.present(at: old) }
         }
-        for case .some(let old) in plan.upstreams.former { rules.former[old] = nil }
-        if rules.settings.privateNetworks == settings.privateNetworks, settings.unmatched == .forward {
-            former[used.count - 1] = rules.present(at: rules.used.count - 1)
-            rules.former[rules.used.count - 1] = nil
+        for case .some(let old) in plan.upstreams.former { replaced.former[old] = nil }
+        if replaced.settings.privateNetworks == settings.privateNetworks, settings.unmatched == .forward {
+            former[used.count - 1] = replaced.present(at: replaced.used.count - 1)
+            replaced.former[replaced.used.count - 1] = nil
         }
         for upstream in former { upstream?.hasSuccessor = true }
     }
@@ -147,8 +147,8 @@ final class RuleSet {
     }
 
     /// Returns the routes of an intercepted host; `nil` for any other host.
-    func intercepted(_ authority: Authority) -> RouteTable.Rules? {
-        plan.routes.rules(for: authority, scheme: .https).flatMap { $0.intercepts ? $0 : nil }
+    func intercepted(_ authority: Authority) -> RouteTable.Candidates? {
+        plan.routes.candidates(for: authority, scheme: .https).flatMap { $0.intercepts ? $0 : nil }
     }
 
     var headerTimeout: Timeout { Timeout(settings.headerTimeout) }
@@ -166,8 +166,8 @@ final class RuleSet {
         if underWay == 0, whenOver != nil { timer?.schedule(after: Self.quietInterval) }
     }
 
-    func slot(_ rules: UpstreamRules?, isConnect: Bool) -> Int {
-        if let rules { return rules.index ?? layout.unmatched }
+    func slot(_ rule: UpstreamRule?, isConnect: Bool) -> Int {
+        if let rule { return rule.index ?? layout.unmatched }
         return isConnect && tunnels != nil ? layout.tunnels : layout.noUpstream
     }
 

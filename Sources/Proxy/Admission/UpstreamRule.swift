@@ -3,7 +3,7 @@ import HTTPMessage
 
 /// One upstream of the configuration, prepared for judging and writing requests. A class, because each request refers
 /// to its upstream.
-final class UpstreamRules: Sendable {
+final class UpstreamRule: Sendable {
     let settings: UpstreamSettings
     /// Index in the configuration; `nil` for hosts that the configuration does not name.
     let index: Int?
@@ -33,7 +33,7 @@ final class UpstreamRules: Sendable {
     }
 
     /// Rules for hosts that the configuration does not name (`unmatched: forward`): plain http without a credential.
-    static let unmatched = UpstreamRules(
+    static let unmatched = UpstreamRule(
         UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil)), index: nil,
         name: "unmatched")
 
