@@ -67,10 +67,10 @@ final class AdminModel: Sendable {
         return (try? await withCheckedThrowingContinuation { answer.await($0) }) ?? false
     }
 
-    private var clients: [Readiness.Client] {
+    private var clients: [ReadinessAnswer.Client] {
         sources.clients.map {
             let status = $0.heimdallr.status()
-            return Readiness.Client(
+            return ReadinessAnswer.Client(
                 status: status, isUnattended: $0.isUnattended, signIn: signIn(of: $0),
                 issuer: $0.issuer ?? status.enrolment?.issuer, tokenEndpoint: $0.tokenEndpoint,
                 lastRequest: $0.lastRequest())
@@ -78,21 +78,21 @@ final class AdminModel: Sendable {
     }
 
     /// Returns the way in which a person signs in to the client.
-    func signIn(of client: AdministrationSources.Client) -> SignIn {
+    func signIn(of client: AdministrationSources.Client) -> SignInWay {
         let sendsBrowsers = [.browser, .implicit].contains(client.heimdallr.loginMethod)
-        return SignIn(
+        return SignInWay(
             client: client.heimdallr.name, method: client.heimdallr.loginMethod,
             url: signsInHere(client.heimdallr.name) ? addresses.loginURL(of: client) : nil,
             redirectURI: sendsBrowsers ? addresses.redirectURI(of: client) : nil, status: client.heimdallr.status())
     }
 
-    func signIn(of name: String) -> SignIn {
-        sources.client(named: name).map { signIn(of: $0) } ?? SignIn(client: name, method: nil, url: nil)
+    func signIn(of name: String) -> SignInWay {
+        sources.client(named: name).map { signIn(of: $0) } ?? SignInWay(client: name, method: nil, url: nil)
     }
 
-    func readiness(isStrict: Bool) async -> Readiness {
+    func readiness(isStrict: Bool) async -> ReadinessAnswer {
         await BlockingWork.run { [self] in
-            Readiness(
+            ReadinessAnswer(
                 clients, isDraining: isDraining, isStrict: isStrict, refusal: sources.reloads.refusal,
                 storeFault: sources.storeFault())
         }

@@ -4,16 +4,16 @@ public import Heimdallr
 /// server sent.
 public struct Advice {
     let client: HeimdallrStatus?
-    let signIn: SignIn
+    let signIn: SignInWay
 
-    init(_ signIn: SignIn) {
+    init(_ signIn: SignInWay) {
         client = signIn.status
         self.signIn = signIn
     }
 
     /// Advice for a client that can't sign in at this proxy.
     public init(_ client: HeimdallrStatus) {
-        self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
+        self.init(SignInWay(client: client.client, method: client.loginMethod, url: nil, status: client))
     }
 
     /// Note: the record stored for the client belongs to another server or account.

@@ -54,7 +54,7 @@ final class EventFeed: Sendable {
         return stream
     }
 
-    func send(_ event: HeimdallrEvent, _ signIn: SignIn) {
+    func send(_ event: HeimdallrEvent, _ signIn: SignInWay) {
         send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
 
@@ -77,11 +77,11 @@ final class EventFeed: Sendable {
     }
 
     /// - Parameter time: in seconds since 1970.
-    static func frame(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Int64) -> String {
+    static func frame(_ event: HeimdallrEvent, _ signIn: SignInWay, at time: Int64) -> String {
         "event: \(event.name)\ndata: \(json(event, signIn, at: time).line)\n\n"
     }
 
-    static func json(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Int64) -> JSON {
+    static func json(_ event: HeimdallrEvent, _ signIn: SignInWay, at time: Int64) -> JSON {
         var members: [JSON.Member] = [
             .init("event", .string(event.name)), .init("client", .string(event.client)),
             .init("time", .string(RFC3339.text(Int(time)))),

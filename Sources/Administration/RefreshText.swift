@@ -41,7 +41,7 @@ struct RefreshText {
         return text
     }
 
-    static func bad(_ error: HeimdallrError, _ status: HeimdallrStatus, _ signIn: SignIn) -> String {
+    static func bad(_ error: HeimdallrError, _ status: HeimdallrStatus, _ signIn: SignInWay) -> String {
         var text = "There is no new token: \(error).\n"
         if error == .needsAuthentication, let reason = status.needsAuthenticationBecause {
             text += "Because: \(Sentence.ended(reason))\n"

@@ -8,7 +8,7 @@ struct StatusPage {
     let version: String
     let uptime: Duration
     let isDraining: Bool
-    let clients: [Readiness.Client]
+    let clients: [ReadinessAnswer.Client]
     let traffic: TrafficReport
     var rules = RuleTable()
     /// The rejected configuration, while the last configuration read is not in use.
@@ -20,14 +20,14 @@ struct StatusPage {
     var storeFault: TokenStoreError?
     var untrusting: [UntrustingProgram] = []
 
-    var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
+    var isReady: Bool { ReadinessAnswer(clients, isDraining: isDraining, isStrict: false).isReady }
     var isDegraded: Bool { !strict.isReady }
 
     /// Like `isDegraded`, but first token requests under way do not count.
     var isUnwell: Bool { strict.isUnwell }
 
-    private var strict: Readiness {
-        Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal, storeFault: storeFault)
+    private var strict: ReadinessAnswer {
+        ReadinessAnswer(clients, isDraining: isDraining, isStrict: true, refusal: refusal, storeFault: storeFault)
     }
 
     /// Traffic of all upstreams, and of each `TrafficGroup` that has had requests.
@@ -58,7 +58,7 @@ struct StatusPage {
         ])
     }
 
-    private static func json(_ client: Readiness.Client) -> JSON {
+    private static func json(_ client: ReadinessAnswer.Client) -> JSON {
         let status = client.status
         let error = status.lastError.map { lastError in
             JSON.object([
@@ -216,7 +216,7 @@ struct StatusPage {
         return requests.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
     }
 
-    private static func text(_ client: Readiness.Client) -> String {
+    private static func text(_ client: ReadinessAnswer.Client) -> String {
         let status = client.status
         var text = "Client \(status.client) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
         if let callers = status.callers {

@@ -88,7 +88,7 @@ private final class Datagrams: ReadinessHandler {
                 unsafe heimdallr_receive_datagram(socket, buffer.baseAddress, buffer.count, &from)
             }
             if count < 0, errno == EAGAIN { return }
-            guard count > 0, let answer = NameAnswer.bytes(to: Array(query[..<count]), from: names) else { continue }
+            guard count > 0, let answer = NameReply.bytes(to: Array(query[..<count]), from: names) else { continue }
             // An answer that finds no room is lost, as datagrams may be. The program asks again.
             _ = unsafe answer.withUnsafeBytes { buffer in
                 unsafe heimdallr_send_datagram(socket, buffer.baseAddress, buffer.count, &from)
@@ -151,7 +151,7 @@ private final class NameConnection: ReadinessHandler {
             guard input.count >= 2 + length else { break }
             let query = Array(copying: input.bytes.extracting(2..<2 + length))
             input.consume(2 + length)
-            guard let answer = NameAnswer.bytes(to: query, from: names), output.count < Self.limit else { return false }
+            guard let answer = NameReply.bytes(to: query, from: names), output.count < Self.limit else { return false }
             output.append([UInt8(answer.count >> 8), UInt8(answer.count & 255)] + answer)
             timer?.schedule(after: Self.patience)
         }

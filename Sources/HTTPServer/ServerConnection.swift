@@ -81,7 +81,7 @@ public final class ServerConnection: ProgramStream, ReadinessHandler, TurnEndHan
     private var unacknowledgedAtWait = 0
     /// Number of bytes discarded after the program's last request.
     var discarded = 0
-    private(set) var multiplexed: HTTP2Connection?
+    private(set) var multiplexed: HTTP2ServerConnection?
 
     init(_ stream: any ByteStream, listener: Int, server: ServerLoop) {
         self.stream = stream
@@ -179,7 +179,8 @@ public final class ServerConnection: ProgramStream, ReadinessHandler, TurnEndHan
 
     /// Switches to HTTP/2 if the program sent the connection preface (RFC 9113, section 3.4).
     private func beginHTTP2() -> Bool {
-        guard server.settings.servesHTTP2, reader.input.isHTTP2, let connection = try? HTTP2Connection(self) else {
+        guard server.settings.servesHTTP2, reader.input.isHTTP2, let connection = try? HTTP2ServerConnection(self)
+        else {
             return false
         }
         multiplexed = connection

@@ -30,8 +30,8 @@ struct AuthorizationServer: Sendable {
 
     /// `POST /token`.
     mutating func token(
-        form: FormParameters, client: ClientAuthentication, now: Instant
-    ) throws(OAuthError) -> IssuedToken {
+        form: FormParameters, client: PresentedCredentials, now: Instant
+    ) throws(ErrorAnswer) -> IssuedToken {
         if !isRegistered(form, client, now: now) { try authenticate(client) }
         let grantType = try form.required("grant_type")
         guard let scope = Self.known(scope: form["scope"]) else { throw .invalidScope }
@@ -57,7 +57,7 @@ struct AuthorizationServer: Sendable {
     }
 
     /// Exchanges a code (RFC 6749, section 4.1.3). A second use revokes the tokens from the first use (4.1.2).
-    private mutating func exchange(_ form: FormParameters, now: Instant) throws(OAuthError) -> IssuedToken {
+    private mutating func exchange(_ form: FormParameters, now: Instant) throws(ErrorAnswer) -> IssuedToken {
         guard let code = form["code"], let verifier = form["code_verifier"], let redirectURI = form["redirect_uri"]
         else { throw .invalidRequest("The parameters code, redirect_uri and code_verifier are needed.") }
         guard let known = signIns.codes.grant(for: code, now: now) else {
@@ -79,8 +79,8 @@ struct AuthorizationServer: Sendable {
 
     /// `POST /device_authorization` (RFC 8628, section 3.1).
     mutating func beginDevice(
-        form: FormParameters, client: ClientAuthentication, now: Instant
-    ) throws(OAuthError) -> SignInGrants.DeviceCodes {
+        form: FormParameters, client: PresentedCredentials, now: Instant
+    ) throws(ErrorAnswer) -> SignInGrants.DeviceCodes {
         try authenticate(client)
         guard let scope = Self.known(scope: form["scope"]) else { throw .invalidScope }
         return signIns.beginDevice(scope: scope, now: now)
@@ -98,7 +98,7 @@ struct AuthorizationServer: Sendable {
     func name(ofClient id: String, now: Instant) -> String { registrations.client(id, now: now)?.name ?? id }
 
     /// Whether a registered client requests tokens after a sign-in. All other token requests require a secret.
-    private func isRegistered(_ form: FormParameters, _ client: ClientAuthentication, now: Instant) -> Bool {
+    private func isRegistered(_ form: FormParameters, _ client: PresentedCredentials, now: Instant) -> Bool {
         client == .none(basic: false) && namesRegistered(form, now: now)
             && ["authorization_code", "refresh_token"].contains(form["grant_type"])
     }
@@ -114,14 +114,14 @@ struct AuthorizationServer: Sendable {
     }
 
     /// `POST /revoke` (RFC 7009): revokes the token and all tokens of the same login. An unknown token is no error.
-    mutating func revoke(form: FormParameters, client: ClientAuthentication, now: Instant) throws(OAuthError) {
+    mutating func revoke(form: FormParameters, client: PresentedCredentials, now: Instant) throws(ErrorAnswer) {
         if !namesRegistered(form, now: now) { try authenticate(client) }
         let token = try form.required("token")
         let grant = refreshTokens.grant(for: token, now: now) ?? accessTokens.grant(for: token, now: now)
         if let grant { forget(grant.family) }
     }
 
-    private func authenticate(_ client: ClientAuthentication) throws(OAuthError) {
+    private func authenticate(_ client: PresentedCredentials) throws(ErrorAnswer) {
         switch client {
         case .ambiguous: throw .invalidRequest("The client authenticates in more than one way.")
         case .none(let basic): throw .invalidClient(basic: basic)
@@ -137,7 +137,7 @@ struct AuthorizationServer: Sendable {
 
     private mutating func refresh(
         _ token: String, requested: String?, now: Instant
-    ) throws(OAuthError) -> IssuedToken {
+    ) throws(ErrorAnswer) -> IssuedToken {
         guard let grant = refreshTokens.grant(for: token, now: now) else {
             throw .invalidGrant("The refresh token is unknown, expired or revoked.")
         }

@@ -14,14 +14,14 @@ struct ClientRegistrations: Sendable {
     func knows(_ id: String, now: Instant) -> Bool { client(id, now: now) != nil }
 
     /// `POST /register`.
-    mutating func register(_ body: [UInt8], now: Instant) throws(OAuthError) -> JSON {
+    mutating func register(_ body: [UInt8], now: Instant) throws(ErrorAnswer) -> JSON {
         guard let value = try? JSONParser.parse(body), case .array(let elements)? = value["redirect_uris"] else {
-            throw OAuthError(code: "invalid_client_metadata", sentence: "The body has no redirect_uris.")
+            throw ErrorAnswer(code: "invalid_client_metadata", sentence: "The body has no redirect_uris.")
         }
         let uris = elements.compactMap(\.string)
         guard !uris.isEmpty, uris.count == elements.count, uris.count <= 8, uris.allSatisfy(SignInPages.isLoopback)
         else {
-            throw OAuthError(code: "invalid_redirect_uri", sentence: "Each redirect URI must lead to this machine.")
+            throw ErrorAnswer(code: "invalid_redirect_uri", sentence: "Each redirect URI must lead to this machine.")
         }
         let name = ForeignText.printable(value["client_name"]?.string ?? "a program", most: 64)
         let id = "registered-" + RandomText.make().prefix(16)

@@ -18,39 +18,39 @@ struct IssuedToken: Sendable, Equatable {
 }
 
 /// An error answer (RFC 6749, section 5.2; RFC 8628, section 3.5).
-struct OAuthError: Error, Equatable {
+struct ErrorAnswer: Error, Equatable {
     let code: String
     let sentence: String
     var status = 400
     /// Whether the client used the Authorization field, so that the answer needs a challenge.
     var wantsChallenge = false
 
-    static func invalidRequest(_ sentence: String) -> OAuthError { .init(code: "invalid_request", sentence: sentence) }
-    static func invalidGrant(_ sentence: String) -> OAuthError { .init(code: "invalid_grant", sentence: sentence) }
+    static func invalidRequest(_ sentence: String) -> ErrorAnswer { .init(code: "invalid_request", sentence: sentence) }
+    static func invalidGrant(_ sentence: String) -> ErrorAnswer { .init(code: "invalid_grant", sentence: sentence) }
 
-    static func invalidClient(basic: Bool) -> OAuthError {
+    static func invalidClient(basic: Bool) -> ErrorAnswer {
         .init(
             code: "invalid_client", sentence: "The client is unknown or its secret is wrong.", status: 401,
             wantsChallenge: basic)
     }
 
-    static let invalidScope = OAuthError(
+    static let invalidScope = ErrorAnswer(
         code: "invalid_scope", sentence: "The scopes here are read and write, and a refresh can't add one.")
-    static let unsupportedGrantType = OAuthError(
+    static let unsupportedGrantType = ErrorAnswer(
         code: "unsupported_grant_type",
         sentence:
             "The grant types here are client_credentials, authorization_code, device_code, password and refresh_token.")
-    static let authorizationPending = OAuthError(code: "authorization_pending", sentence: "No decision yet.")
-    static let slowDown = OAuthError(code: "slow_down", sentence: "No decision yet; poll less often.")
-    static let accessDenied = OAuthError(code: "access_denied", sentence: "The person denied the sign-in.")
-    static let expiredToken = OAuthError(
+    static let authorizationPending = ErrorAnswer(code: "authorization_pending", sentence: "No decision yet.")
+    static let slowDown = ErrorAnswer(code: "slow_down", sentence: "No decision yet; poll less often.")
+    static let accessDenied = ErrorAnswer(code: "access_denied", sentence: "The person denied the sign-in.")
+    static let expiredToken = ErrorAnswer(
         code: "expired_token", sentence: "The device code is unknown, used or expired.")
 
     var json: JSON { ["error": .string(code), "error_description": .string(sentence)] }
 }
 
 /// The authorization server's metadata (RFC 8414).
-enum ServerMetadata {
+enum PublishedMetadata {
     static func json(issuer: String) -> JSON {
         [
             "issuer": .string(issuer), "authorization_endpoint": .string(issuer + "/authorize"),

@@ -61,7 +61,7 @@ struct SignInGrants: Sendable {
     }
 
     /// Returns the scope to which the person agreed. A device code can be exchanged once.
-    mutating func redeemDevice(_ deviceCode: String, now: Instant) throws(OAuthError) -> String {
+    mutating func redeemDevice(_ deviceCode: String, now: Instant) throws(ErrorAnswer) -> String {
         guard let device = devices.grant(for: deviceCode, now: now) else { throw .expiredToken }
         switch device.decision {
         case .allowed:

@@ -21,31 +21,31 @@ enum TokenEndpoint {
     static func router(server: SharedAuthorizationServer) -> Router {
         var router = Router()
         router.on("POST", "/token") { request, _ in
-            answer(request, server) { server, form, client throws(OAuthError) in
+            answer(request, server) { server, form, client throws(ErrorAnswer) in
                 try server.token(form: form, client: client, now: .now).json
             }
         }
         router.on("POST", "/revoke") { request, _ in
-            answer(request, server) { server, form, client throws(OAuthError) in
+            answer(request, server) { server, form, client throws(ErrorAnswer) in
                 try server.revoke(form: form, client: client, now: .now)
                 return [:]
             }
         }
         router.on("POST", "/device_authorization") { request, _ in
-            answer(request, server) { server, form, client throws(OAuthError) in
+            answer(request, server) { server, form, client throws(ErrorAnswer) in
                 try server.beginDevice(form: form, client: client, now: .now).json(issuer: issuer(of: request))
             }
         }
         router.on("POST", "/register") { request, _ in
-            response(201) { () throws(OAuthError) in
-                try server.withServer { server throws(OAuthError) in
+            response(201) { () throws(ErrorAnswer) in
+                try server.withServer { server throws(ErrorAnswer) in
                     try server.registrations.register(request.body, now: .now)
                 }
             }
         }
         for name in ["oauth-authorization-server", "openid-configuration"] {
             router.on("GET", "/.well-known/\(name)") { request, _ in
-                .json(200, ServerMetadata.json(issuer: issuer(of: request)))
+                .json(200, PublishedMetadata.json(issuer: issuer(of: request)))
             }
         }
         SignInPages.add(to: &router, server)
@@ -58,9 +58,9 @@ enum TokenEndpoint {
 
     private static func answer(
         _ request: ServerRequest, _ server: SharedAuthorizationServer,
-        _ decide: (inout AuthorizationServer, FormParameters, ClientAuthentication) throws(OAuthError) -> JSON
+        _ decide: (inout AuthorizationServer, FormParameters, PresentedCredentials) throws(ErrorAnswer) -> JSON
     ) -> ServerResponse {
-        response(200) { () throws(OAuthError) in
+        response(200) { () throws(ErrorAnswer) in
             let mediaType = request.value("Content-Type")?.prefix { $0 != ";" && $0 != " " }.lowercased()
             guard mediaType == "application/x-www-form-urlencoded" else {
                 throw .invalidRequest("The body must be application/x-www-form-urlencoded.")
@@ -68,13 +68,13 @@ enum TokenEndpoint {
             guard let form = FormParameters(request.body) else {
                 throw .invalidRequest("The body is malformed, or a parameter is given twice.")
             }
-            let client = ClientAuthentication(authorization: request.values("Authorization"), form: form)
-            return try server.withServer { server throws(OAuthError) in try decide(&server, form, client) }
+            let client = PresentedCredentials(authorization: request.values("Authorization"), form: form)
+            return try server.withServer { server throws(ErrorAnswer) in try decide(&server, form, client) }
         }
     }
 
-    private static func response(_ status: Int, _ outcome: () throws(OAuthError) -> JSON) -> ServerResponse {
-        do throws(OAuthError) { return .json(status, try outcome()) } catch {
+    private static func response(_ status: Int, _ outcome: () throws(ErrorAnswer) -> JSON) -> ServerResponse {
+        do throws(ErrorAnswer) { return .json(status, try outcome()) } catch {
             var response = ServerResponse.json(error.status, error.json)
             if error.wantsChallenge { response.set("WWW-Authenticate", "Basic realm=\"playground\"") }
             return response

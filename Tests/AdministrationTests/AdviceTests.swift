@@ -195,7 +195,7 @@ struct AdviceTests {
     }
 
     @Test func `a refused sign-in: the redirect URI only where the server means it, and PAR where that was refused`() {
-        var signIn = SignIn(client: "api", method: .browser, url: nil)
+        var signIn = SignInWay(client: "api", method: .browser, url: nil)
         signIn.redirectURI = "http://127.0.0.1:8081/callback"
         let advice = Advice(signIn)
         func refusal(_ code: String, _ detail: String?) -> OAuthError {

@@ -41,7 +41,7 @@ struct EventTests {
         let event = HeimdallrEvent(
             client: "api", kind: .tokenFailed(.clientRefused(fault, retryAfter: .milliseconds(1500))))
         let frame = EventFeed.frame(
-            event, SignIn(client: "api", method: .browser, url: nil), at: 0)
+            event, SignInWay(client: "api", method: .browser, url: nil), at: 0)
         #expect(frame.hasPrefix("event: token_failed\ndata: {"))
         #expect(frame.hasSuffix("}\n\n"))
         #expect(frame.filter { $0.isNewline }.count == 3)
@@ -59,7 +59,7 @@ struct EventTests {
         for number in 0..<1000 {
             feed.send(
                 HeimdallrEvent(client: "c\(number)", kind: .needsAuthentication),
-                SignIn(client: "c\(number)", method: .browser, url: nil))
+                SignInWay(client: "c\(number)", method: .browser, url: nil))
         }
         feed.finish()
         var seen: [String] = []

@@ -117,7 +117,7 @@ struct StatusTests {
             .secret(SecretProviderError("x")),
             .refused(OAuthError(status: 400, code: .invalidScope, detail: nil, uri: nil)),
         ]
-        let signIn = SignIn(client: "api", method: .device, url: nil)
+        let signIn = SignInWay(client: "api", method: .device, url: nil)
         for fault in faults {
             for error in [
                 HeimdallrError.tokenEndpointUnavailable(fault, retryAfter: .zero),
@@ -128,10 +128,11 @@ struct StatusTests {
             Advice(signIn).sentence(for: HeimdallrError.needsAuthentication) == "sign in by heimdallr-proxy login api")
         // What can't work is not said: a pasted address, a page that does not answer, a login that there is not.
         #expect(
-            SignIn(client: "api", method: .browser, url: nil).advice == "sign in by heimdallr-proxy login api --paste")
+            SignInWay(client: "api", method: .browser, url: nil).advice
+                == "sign in by heimdallr-proxy login api --paste")
         #expect(
-            SignIn(client: "api", method: .browser, url: "http://127.0.0.1:8081/login/api").advice
+            SignInWay(client: "api", method: .browser, url: "http://127.0.0.1:8081/login/api").advice
                 == "sign in at http://127.0.0.1:8081/login/api, or by heimdallr-proxy login api")
-        #expect(SignIn(client: "api", method: nil, url: nil).advice.contains("clients.api.refresh_token"))
+        #expect(SignInWay(client: "api", method: nil, url: nil).advice.contains("clients.api.refresh_token"))
     }
 }

@@ -17,7 +17,7 @@ struct NameAnswerTests {
             + recordClass.bigEndianBytes
     }
 
-    private func answer(_ query: [UInt8]) throws -> [UInt8] { try #require(NameAnswer.bytes(to: query, from: names)) }
+    private func answer(_ query: [UInt8]) throws -> [UInt8] { try #require(NameReply.bytes(to: query, from: names)) }
 
     @Test func `an address is a name's for the whole run, however its letters are written`() throws {
         let first = try answer(query("api.test"))
@@ -57,11 +57,11 @@ struct NameAnswerTests {
     }
 
     @Test func `a packet that is no query of one good name gets a refusal or nothing, and makes no entry`() throws {
-        #expect(NameAnswer.bytes(to: [], from: names) == nil)
-        #expect(NameAnswer.bytes(to: Array(query("api.test")[..<11]), from: names) == nil)
+        #expect(NameReply.bytes(to: [], from: names) == nil)
+        #expect(NameReply.bytes(to: Array(query("api.test")[..<11]), from: names) == nil)
         var isAnswer = query("api.test")
         isAnswer[2] |= 0x80
-        #expect(NameAnswer.bytes(to: isAnswer, from: names) == nil)
+        #expect(NameReply.bytes(to: isAnswer, from: names) == nil)
         var update = query("api.test")
         update[2] = 5 << 3
         #expect(try answer(update)[3] & 15 == 4)
@@ -84,7 +84,7 @@ struct NameAnswerTests {
                 query[Int.random(in: query.indices, using: &random)] = .random(in: .min ... .max, using: &random)
             }
             let cut = Array(query.prefix(Int.random(in: 0...query.count, using: &random)))
-            if let answer = NameAnswer.bytes(to: cut, from: names) { #expect(answer.count <= 512) }
+            if let answer = NameReply.bytes(to: cut, from: names) { #expect(answer.count <= 512) }
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct AuthorizationServerTests {
     let credentials = PlaygroundCredentials()
     let start = ContinuousClock.now
-    var client: ClientAuthentication { .basic(id: credentials.clientID, secret: credentials.clientSecret) }
+    var client: PresentedCredentials { .basic(id: credentials.clientID, secret: credentials.clientSecret) }
 
     private func form(_ text: String) throws -> FormParameters { try #require(FormParameters(Array(text.utf8))) }
 
@@ -37,10 +37,10 @@ import Testing
 
     @Test func `a wrong user name or password is an invalid grant`() throws {
         var server = AuthorizationServer(credentials: credentials)
-        #expect(throws: OAuthError.invalidGrant("Wrong user name or password.")) {
+        #expect(throws: ErrorAnswer.invalidGrant("Wrong user name or password.")) {
             try grant("grant_type=password&username=\(credentials.username)&password=wrong", of: &server)
         }
-        #expect(throws: OAuthError.invalidGrant("Wrong user name or password.")) {
+        #expect(throws: ErrorAnswer.invalidGrant("Wrong user name or password.")) {
             try grant("grant_type=password&username=nobody&password=\(credentials.password)", of: &server)
         }
     }
@@ -48,14 +48,14 @@ import Testing
     @Test(arguments: ["", "grant_type=", "grant_type=password&username=guest", "grant_type=refresh_token"])
     func `a missing parameter is an invalid request`(text: String) throws {
         var server = AuthorizationServer(credentials: credentials)
-        let error = #expect(throws: OAuthError.self) { try grant(text, of: &server) }
+        let error = #expect(throws: ErrorAnswer.self) { try grant(text, of: &server) }
         #expect(error?.code == "invalid_request" && error?.status == 400)
     }
 
     @Test func `an unknown grant type and an unknown scope have errors of their own`() throws {
         var server = AuthorizationServer(credentials: credentials)
-        #expect(throws: OAuthError.unsupportedGrantType) { try grant("grant_type=implicit", of: &server) }
-        #expect(throws: OAuthError.invalidScope) {
+        #expect(throws: ErrorAnswer.unsupportedGrantType) { try grant("grant_type=implicit", of: &server) }
+        #expect(throws: ErrorAnswer.invalidScope) {
             try grant("grant_type=client_credentials&scope=read+admin", of: &server)
         }
         #expect(try grant("grant_type=client_credentials&scope=read+write", of: &server).scope == "read write")
@@ -65,20 +65,20 @@ import Testing
         var server = AuthorizationServer(credentials: credentials)
         let form = try form("grant_type=client_credentials")
         let (id, secret) = (credentials.clientID, credentials.clientSecret)
-        for good in [ClientAuthentication.basic(id: id, secret: secret), .post(id: id, secret: secret)] {
+        for good in [PresentedCredentials.basic(id: id, secret: secret), .post(id: id, secret: secret)] {
             #expect(throws: Never.self) { try server.token(form: form, client: good, now: start) }
         }
-        for bad in [ClientAuthentication.basic(id: id, secret: secret + "x"), .basic(id: "other", secret: secret)] {
-            #expect(throws: OAuthError.invalidClient(basic: true)) {
+        for bad in [PresentedCredentials.basic(id: id, secret: secret + "x"), .basic(id: "other", secret: secret)] {
+            #expect(throws: ErrorAnswer.invalidClient(basic: true)) {
                 try server.token(form: form, client: bad, now: start)
             }
         }
-        for bad in [ClientAuthentication.post(id: id, secret: ""), .none(basic: false)] {
-            #expect(throws: OAuthError.invalidClient(basic: false)) {
+        for bad in [PresentedCredentials.post(id: id, secret: ""), .none(basic: false)] {
+            #expect(throws: ErrorAnswer.invalidClient(basic: false)) {
                 try server.token(form: form, client: bad, now: start)
             }
         }
-        #expect(OAuthError.invalidClient(basic: true).status == 401)
+        #expect(ErrorAnswer.invalidClient(basic: true).status == 401)
     }
 
     @Test func `a refresh rotates the refresh token and leaves the earlier access token alone`() throws {
@@ -99,8 +99,8 @@ import Testing
         let old = try #require(first.refreshToken)
         let second = try grant("grant_type=refresh_token&refresh_token=\(old)", of: &server)
         let new = try #require(second.refreshToken)
-        #expect(throws: OAuthError.self) { try grant("grant_type=refresh_token&refresh_token=\(old)", of: &server) }
-        #expect(throws: OAuthError.self) { try grant("grant_type=refresh_token&refresh_token=\(new)", of: &server) }
+        #expect(throws: ErrorAnswer.self) { try grant("grant_type=refresh_token&refresh_token=\(old)", of: &server) }
+        #expect(throws: ErrorAnswer.self) { try grant("grant_type=refresh_token&refresh_token=\(new)", of: &server) }
         #expect(server.grant(forAccessToken: second.accessToken, now: start) == nil)
         #expect(server.grant(forAccessToken: other.accessToken, now: start) != nil)
     }
@@ -111,7 +111,7 @@ import Testing
         let narrow = try grant("grant_type=refresh_token&scope=read&refresh_token=\(wide)", of: &server)
         #expect(narrow.scope == "read")
         let token = try #require(narrow.refreshToken)
-        #expect(throws: OAuthError.invalidScope) {
+        #expect(throws: ErrorAnswer.invalidScope) {
             try grant("grant_type=refresh_token&scope=read+write&refresh_token=\(token)", of: &server)
         }
     }
@@ -123,7 +123,7 @@ import Testing
             let revocation = try form("token=\(token[keyPath: keyPath])")
             try server.revoke(form: revocation, client: client, now: start)
             #expect(server.grant(forAccessToken: token.accessToken, now: start) == nil)
-            #expect(throws: OAuthError.self) {
+            #expect(throws: ErrorAnswer.self) {
                 try grant("grant_type=refresh_token&refresh_token=\(token.refreshTokenOrNothing)", of: &server)
             }
         }
@@ -133,7 +133,7 @@ import Testing
         var server = AuthorizationServer(credentials: credentials)
         let form = try form("token=unknown")
         try server.revoke(form: form, client: client, now: start)
-        #expect(throws: OAuthError.invalidClient(basic: false)) {
+        #expect(throws: ErrorAnswer.invalidClient(basic: false)) {
             try server.revoke(form: form, client: .none(basic: false), now: start)
         }
     }

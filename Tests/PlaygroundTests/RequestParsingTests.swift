@@ -12,8 +12,8 @@ import Testing
 }
 
 @Suite struct ClientAuthenticationTests {
-    private func read(_ authorization: [String], _ body: String = "") throws -> ClientAuthentication {
-        ClientAuthentication(authorization: authorization, form: try #require(FormParameters(Array(body.utf8))))
+    private func read(_ authorization: [String], _ body: String = "") throws -> PresentedCredentials {
+        PresentedCredentials(authorization: authorization, form: try #require(FormParameters(Array(body.utf8))))
     }
 
     private func basic(_ text: String) -> String { "Basic " + Data(text.utf8).base64EncodedString() }

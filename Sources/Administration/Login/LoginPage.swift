@@ -77,7 +77,7 @@ enum LoginPage {
 
     /// The page for a failed sign-in.
     /// - Parameter signIn: the client's way to sign in; `nil` to begin again from the overview.
-    static func failure(of error: LoginError, _ signIn: SignIn?) -> ServerResponse {
+    static func failure(of error: LoginError, _ signIn: SignInWay?) -> ServerResponse {
         let sentence = signIn.map { Self.sentence(error, $0) } ?? Sentence.whole(Sentence.plain("\(error)"))
         return failure(
             status(of: error), "Not signed in", sentence, "Nothing was stored.",
@@ -94,7 +94,7 @@ enum LoginPage {
     }
 
     /// Returns the error as a sentence, with advice.
-    static func sentence(_ error: LoginError, _ signIn: SignIn) -> String {
+    static func sentence(_ error: LoginError, _ signIn: SignInWay) -> String {
         var text = "\(error)"
         if case .refused(let refusal) = error, signIn.method == .password, refusal.code == .invalidGrant {
             text = "the user name or the password is wrong (\(refusal))"

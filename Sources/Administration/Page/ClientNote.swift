@@ -15,7 +15,7 @@ struct ClientNote {
     private let command: String?
 
     /// - Returns: `nil` for a client without a fault.
-    init?(_ listed: Readiness.Client) {
+    init?(_ listed: ReadinessAnswer.Client) {
         let client = listed.status
         let needsLogin = client.state == .needsAuthentication
         let cause = client.cause.map { " The server refused: \($0)." } ?? ""
@@ -53,7 +53,7 @@ struct ClientNote {
         }
     }
 
-    private static func sentences(_ listed: Readiness.Client) -> [String] {
+    private static func sentences(_ listed: ReadinessAnswer.Client) -> [String] {
         let client = listed.status
         var also: [String] = []
         if client.lastError != nil {

@@ -3,13 +3,13 @@ import Heimdallr
 
 /// A client on the overview: a row, and below it a fault or details.
 struct ClientRow {
-    private let listed: Readiness.Client
+    private let listed: ReadinessAnswer.Client
     private let client: HeimdallrStatus
     private let shortfall: Shortfall
     /// Token of the forms; `nil` if no random numbers are available.
     private let formToken: String?
 
-    init(_ listed: Readiness.Client, formToken: String?) {
+    init(_ listed: ReadinessAnswer.Client, formToken: String?) {
         self.listed = listed
         client = listed.status
         shortfall = Shortfall(listed.status)

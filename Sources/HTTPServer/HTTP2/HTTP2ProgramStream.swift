@@ -13,7 +13,7 @@ final class HTTP2ProgramStream: ProgramStream {
     }
 
     let id: Int32
-    let connection: HTTP2Connection
+    let connection: HTTP2ServerConnection
     let server: ServerLoop
     let source: ProgramSource
     let request = ReceivedRequest()
@@ -31,7 +31,7 @@ final class HTTP2ProgramStream: ProgramStream {
     /// Whether the request can't go on if its body is not kept.
     var needsBody = false
 
-    init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ProgramSource) {
+    init(_ id: Int32, of connection: HTTP2ServerConnection, server: ServerLoop, source: ProgramSource) {
         self.id = id
         self.connection = connection
         self.server = server

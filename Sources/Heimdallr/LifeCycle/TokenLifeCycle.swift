@@ -74,7 +74,7 @@ struct TokenLifeCycle: Sendable {
     }
 
     /// Whether there was a first outcome, and whether the need for a login was announced since the last token.
-    private enum FirstOutcome: Sendable {
+    private enum Settling: Sendable {
         case open
         case known
         /// The need for a login was announced.
@@ -87,7 +87,7 @@ struct TokenLifeCycle: Sendable {
     private(set) var isWarm = false
     /// Whether the record goes to another object, or the process ends. No token request begins any more.
     private(set) var isYielding = false
-    private var firstOutcome = FirstOutcome.open
+    private var settling = Settling.open
 
     private(set) var held: HeldToken?
     /// Resources at which the token is suspect.
@@ -117,9 +117,9 @@ struct TokenLifeCycle: Sendable {
     var revision: UInt64 { saving.revision }
     var unsaved: TokenRecord? { saving.unsaved }
     /// Whether there was a first outcome: a token or a failure.
-    var hasSettled: Bool { firstOutcome != .open }
+    var hasSettled: Bool { settling != .open }
     /// Whether the need for a login was announced, and no token was received since.
-    var announcedNeed: Bool { firstOutcome == .needsPerson }
+    var announcedNeed: Bool { settling == .needsPerson }
 
     mutating func act(_ action: Action) { actions.append(action) }
 
@@ -259,7 +259,7 @@ struct TokenLifeCycle: Sendable {
         seen.note(refreshToken)
         suspicions.former = continues ? token.flatMap { suspicions.formerToken(of: $0, beside: new) } : nil
         held = HeldToken(new, isStored: isStored, refreshBefore: settings.refreshBefore, moment)
-        firstOutcome = .known
+        settling = .known
         logins.forgetFailure()
         // The waiting callers count as its first use.
         if !waiters.isEmpty { held?.noteUse(at: moment.now) }
@@ -269,16 +269,16 @@ struct TokenLifeCycle: Sendable {
     // MARK: First outcome
 
     /// Notes that there is a first outcome: a token or a failure.
-    mutating func settle() { if firstOutcome == .open { firstOutcome = .known } }
+    mutating func settle() { if settling == .open { settling = .known } }
 
     /// Announces the need for a login, unless it was announced since the last token.
     mutating func announceNeed() {
         if !announcedNeed { act(.emit(.needsAuthentication)) }
-        firstOutcome = .needsPerson
+        settling = .needsPerson
     }
 
     /// Notes that a login is no longer needed.
-    mutating func endNeed() { firstOutcome = .known }
+    mutating func endNeed() { settling = .known }
 
     /// Notes that a resource called the current token invalid.
     mutating func noteInvalid() {

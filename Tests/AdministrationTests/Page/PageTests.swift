@@ -209,7 +209,7 @@ struct PageTests {
     // MARK: Parts
 
     @Test func `failures stand first, and in red; a sign-in that is wanted comes next`() {
-        func client(_ name: String, _ state: HeimdallrStatus.State, failed: Bool = false) -> Readiness.Client {
+        func client(_ name: String, _ state: HeimdallrStatus.State, failed: Bool = false) -> ReadinessAnswer.Client {
             let error = HeimdallrError.clientRefused(
                 .refused(OAuthError(status: 400, code: .invalidClient, detail: "no", uri: nil)), retryAfter: .zero)
             let status = HeimdallrStatus(
@@ -217,8 +217,8 @@ struct PageTests {
                 expiresIn: nil, hasRefreshToken: false, refreshTokenExpiresIn: nil, sinceLastSuccess: nil,
                 lastError: failed ? error : nil, sinceLastError: .zero, nextAttemptIn: nil, waiters: 0, storeFault: nil,
                 hasSettled: true)
-            return Readiness.Client(
-                status: status, isUnattended: true, signIn: SignIn(client: name, method: .browser, url: nil))
+            return ReadinessAnswer.Client(
+                status: status, isUnattended: true, signIn: SignInWay(client: name, method: .browser, url: nil))
         }
         func upstream(_ name: String, code: Int) -> UpstreamTraffic {
             var upstream = UpstreamTraffic(name: name, client: nil, bounds: [1])
@@ -277,9 +277,9 @@ struct PageTests {
         var page = StatusPage(
             version: "0", uptime: .zero, isDraining: false,
             clients: [
-                Readiness.Client(
+                ReadinessAnswer.Client(
                     status: status, isUnattended: false,
-                    signIn: SignIn(client: text, method: .browser, url: nil))
+                    signIn: SignInWay(client: text, method: .browser, url: nil))
             ],
             traffic: TrafficReport(
                 upstreams: [UpstreamTraffic(name: text, client: text, bounds: [1])],

@@ -10,7 +10,7 @@ final class HTTP2Exchange: UpstreamStream {
         case none
         /// Waiting in the queue of the origin.
         case waiting(HTTP2Origin)
-        case open(HTTP2Connection, stream: Int32)
+        case open(HTTP2UpstreamConnection, stream: Int32)
     }
 
     /// Progress of the request's body.
@@ -43,8 +43,8 @@ final class HTTP2Exchange: UpstreamStream {
     private var taken: Int? = 0
     /// End of the answer, or its cut, if it came while `held` had bytes. The delegate gets these bytes first.
     private var end: UpstreamEnd?
-    /// When the head was handed to the connection: the time, and `HTTP2Connection.writes`. An unchanged number of writes
-    /// means that the head was never sent.
+    /// When the head was handed to the connection: the time, and `HTTP2UpstreamConnection.writes`. An unchanged number
+    /// of writes means that the head was never sent.
     private var submitted = (at: LoopTime(nanoseconds: 0), writes: UInt64(0))
     /// Whether the connection had served earlier requests.
     private var wasReused = false
@@ -128,7 +128,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     /// Sends the head on a connection that has room.
     /// - Throws: error if nothing was sent. The caller then ends the exchange, by `end(with:)` or `tell`.
-    func open(on connection: HTTP2Connection) throws(TransportError) {
+    func open(on connection: HTTP2UpstreamConnection) throws(TransportError) {
         guard let delegate else { return }
         state = .none
         var text = ByteBuffer(isSecret: true)
@@ -143,7 +143,7 @@ final class HTTP2Exchange: UpstreamStream {
         wasReused = connection.hasServed
         submitted = (connection.loop.now, connection.writes)
         delegate.upstreamConnected(isReused: wasReused)
-        widen(after: HTTP2Connection.wideWindow)
+        widen(after: HTTP2UpstreamConnection.wideWindow)
         if hasBody, case .open(_, let stream) = state { connection.wantsUpload(stream) }
     }
 
@@ -237,7 +237,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     /// Moves pieces of the request's body to the stream.
     /// - Returns: whether to call again, because the stream has no room or the turn's share is used up.
-    func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
+    func giveUpload(_ connection: HTTP2UpstreamConnection, _ stream: Int32, turn: LoopTime) -> Bool {
         while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
             guard connection.hasRoom(on: stream) else { return true }
             // If program and upstream are equally fast, this loop would not end, and other exchanges would wait.
@@ -259,7 +259,7 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     private func finishUpload(
-        _ connection: HTTP2Connection, _ stream: Int32, trailers: [(name: [UInt8], value: [UInt8])]
+        _ connection: HTTP2UpstreamConnection, _ stream: Int32, trailers: [(name: [UInt8], value: [UInt8])]
     ) {
         upload = .finished
         connection.endUpload(stream, trailers: trailers)
@@ -275,9 +275,9 @@ final class HTTP2Exchange: UpstreamStream {
     private func widen(after count: Int) {
         guard let former = taken, let delegate, case .open(let connection, let stream) = state else { return }
         taken = former + count
-        guard former + count >= HTTP2Connection.wideWindow / 4 else { return }
+        guard former + count >= HTTP2UpstreamConnection.wideWindow / 4 else { return }
         taken = delegate.mayReadAhead() ? nil : 0
-        if taken == nil { connection.session?.widen(stream, to: HTTP2Connection.wideWindow) }
+        if taken == nil { connection.session?.widen(stream, to: HTTP2UpstreamConnection.wideWindow) }
     }
 
     private func consume(_ count: Int) {

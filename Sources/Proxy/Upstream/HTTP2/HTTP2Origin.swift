@@ -10,7 +10,7 @@ final class HTTP2Origin {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var connections: [HTTP2Connection] = []
+    private var connections: [HTTP2UpstreamConnection] = []
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -66,7 +66,7 @@ final class HTTP2Origin {
     }
 
     /// Returns a connection that has room. Removes connections that turn out to be closed.
-    private func readyConnection() -> HTTP2Connection? {
+    private func readyConnection() -> HTTP2UpstreamConnection? {
         let wasBeginning = isBeginning
         isBeginning = true
         defer { isBeginning = wasBeginning }
@@ -88,7 +88,7 @@ final class HTTP2Origin {
         return low < waiting.count && waiting[low] === exchange ? low : nil
     }
 
-    private func cancelDials(where isUnneeded: (HTTP2Connection) -> Bool) {
+    private func cancelDials(where isUnneeded: (HTTP2UpstreamConnection) -> Bool) {
         for connection in connections where !connection.isReady && isUnneeded(connection) {
             connection.request.cancel()
             connections.removeAll { $0 === connection }
@@ -98,7 +98,7 @@ final class HTTP2Origin {
     private func dialIfNeeded() throws(TransportError) {
         let dialling = connections.count { !$0.isReady || $0.isProbed }
         guard waiting.count > dialling * usualStreams else { return }
-        let connection = HTTP2Connection(self)
+        let connection = HTTP2UpstreamConnection(self)
         connections.append(connection)
         do throws(TransportError) {
             // A new connection arrives later, by `carrierArrived`.
@@ -138,7 +138,7 @@ final class HTTP2Origin {
         if waiting.isEmpty { cancelDials { $0.request.isQueued } }
     }
 
-    private func next(for connection: HTTP2Connection) -> Int? {
+    private func next(for connection: HTTP2UpstreamConnection) -> Int? {
         func fits(_ exchange: HTTP2Exchange) -> Bool {
             !exchange.request.needsNewConnection || connection.marks.arrived >= exchange.began
         }
@@ -173,7 +173,7 @@ final class HTTP2Origin {
         do throws(TransportError) { try dialIfNeeded() } catch { fail(error) }
     }
 
-    func failed(_ connection: HTTP2Connection, _ error: TransportError) {
+    func failed(_ connection: HTTP2UpstreamConnection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
         if error.kind == .connectionLimit {
             // The dial got no slot in time. Only requests past their own deadlines fail.
@@ -192,7 +192,7 @@ final class HTTP2Origin {
     }
 
     /// Handles a server that chose HTTP/1.1. Requests then use HTTP/1.1, the first of them on this connection.
-    func lacksHTTP2(_ connection: HTTP2Connection, _ carrier: Carrier) {
+    func lacksHTTP2(_ connection: HTTP2UpstreamConnection, _ carrier: Carrier) {
         http1Until = loop.now + pool.carriers.options.maxConnectionAge
         carrier.release(unused: true)
         connections.removeAll { $0 === connection }
@@ -201,7 +201,7 @@ final class HTTP2Origin {
         forgetIfUnused()
     }
 
-    func remove(_ connection: HTTP2Connection, _ error: TransportError) {
+    func remove(_ connection: HTTP2UpstreamConnection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
         if connection.marks.hasWorked {
             dialMore()

@@ -8,7 +8,7 @@ import Reactor
 ///
 /// Sends all output of a turn together, at the turn's end. Handles the session's events one by one, never during a
 /// call from an exchange's delegate.
-final class HTTP2Connection: CarrierOwner {
+final class HTTP2UpstreamConnection: CarrierOwner {
     struct Marks {
         var isFlushing = false
         var isTurnScheduled = false

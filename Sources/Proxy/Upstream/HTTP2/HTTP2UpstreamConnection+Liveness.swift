@@ -17,7 +17,7 @@ struct HTTP2Liveness {
 }
 
 // Detection of a server or network that disappeared without closing the connection.
-extension HTTP2Connection {
+extension HTTP2UpstreamConnection {
     /// Whether a request may begin on this connection. After a long silence of an idle connection, sends a PING and
     /// returns `false`: a request that gets no answer can't be repeated, because the server may have processed it.
     func isAlive(_ session: HTTP2Session) -> Bool {

@@ -3,7 +3,7 @@ import HTTP2
 import Reactor
 
 // Processing of the received bytes. The session stops behind many decoded heads, so that they are handled first.
-extension HTTP2Connection {
+extension HTTP2UpstreamConnection {
     func feed() -> Bool {
         marks.heard = loop.now
         marks.unprocessed = input.count

@@ -2,7 +2,7 @@ import HTTP2
 import Reactor
 
 // The allowance of a connection over all its streams.
-extension HTTP2Connection {
+extension HTTP2ServerConnection {
     /// Number of bytes of an answer that its stream may take now. None while the socket is full, because then no stream
     /// can send.
     func room(for stream: HTTP2ProgramStream) -> Int {

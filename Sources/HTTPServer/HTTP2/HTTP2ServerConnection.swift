@@ -4,7 +4,7 @@ import Reactor
 
 /// An HTTP/2 connection of a program, with an `HTTP2ProgramStream` for each request. Uses the byte stream and the
 /// buffers of its `ServerConnection`. Loop's thread only.
-final class HTTP2Connection {
+final class HTTP2ServerConnection {
     /// Limit of bytes written in one turn, and of the work for bytes read, so that other connections get their turn.
     static let share = 256 * 1024
     /// Work for the start of a request, beside the work for its head. The request may be answered at once.

@@ -4,7 +4,7 @@ import HTTPServer
 import Reactor
 
 // Writing, at the end of the loop's turn: all requests of one turn share a write.
-extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
+extension HTTP2UpstreamConnection: TurnEndHandler, NextTurnHandler {
     func scheduleFlush() {
         guard !marks.isFlushing, isReady else { return }
         marks.isFlushing = true

@@ -2,7 +2,7 @@ import HTTP2
 import Reactor
 
 // Reading a program's bytes, a limited share in each turn of the loop.
-extension HTTP2Connection {
+extension HTTP2ServerConnection {
     /// Handles bytes, and the events in them.
     /// - Returns: number of the bytes handled.
     private func take(_ bytes: Span<UInt8>) -> Int {

@@ -1,6 +1,6 @@
 import HTTP2
 
-extension HTTP2Connection {
+extension HTTP2ServerConnection {
     /// Cuts all streams, and ends the connection by GOAWAY.
     func cut() {
         for (id, stream) in streams {

@@ -4,7 +4,7 @@ import WireText
 ///
 /// A name has one IPv4 address. Other types have no records, but no name is ever said not to exist: a program would
 /// then not ask for its address.
-struct NameAnswer {
+struct NameReply {
     private static let headerBytes = 12
     private enum Code: UInt8 { case none = 0, malformed = 1, failed = 2, notImplemented = 4 }
     private enum Record: UInt16 {

@@ -1,7 +1,7 @@
 import WireText
 
 /// Client authentication of a request (RFC 6749, section 2.3.1).
-enum ClientAuthentication: Sendable, Equatable {
+enum PresentedCredentials: Sendable, Equatable {
     case basic(id: String, secret: String)
     case post(id: String, secret: String)
     /// No secret, or an unreadable one. `basic`: whether the request has an Authorization field.
@@ -56,7 +56,7 @@ struct FormParameters: Sendable {
     /// The parameter's value. An empty value counts as absent (RFC 6749, section 3.2).
     subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    func required(_ name: String) throws(OAuthError) -> String {
+    func required(_ name: String) throws(ErrorAnswer) -> String {
         guard let value = self[name] else { throw .invalidRequest("The parameter \(name) is missing.") }
         return value
     }

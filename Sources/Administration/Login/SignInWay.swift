@@ -2,7 +2,7 @@ import Heimdallr
 import Reports
 
 /// The way in which a person signs in to a client, for logs and pages.
-struct SignIn: Sendable {
+struct SignInWay: Sendable {
     let client: String
     /// Kind of the sign-in; `nil` if no person signs in to the client.
     let method: LoginMethod?

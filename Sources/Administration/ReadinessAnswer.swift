@@ -2,11 +2,11 @@ import Heimdallr
 import Reports
 
 /// Answer of the readiness probe.
-struct Readiness {
+struct ReadinessAnswer {
     struct Client {
         var status: HeimdallrStatus
         var isUnattended: Bool
-        var signIn: SignIn
+        var signIn: SignInWay
         /// See `AdministrationSources.Client`.
         var issuer: String?
         var tokenEndpoint: String?
