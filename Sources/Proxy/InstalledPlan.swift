@@ -34,7 +34,7 @@ final class InstalledPlan {
     var metrics: ProxyMetrics
     let plan: ProxyPlan
     private let counters: CounterTable
-    private let exchanges: ExchangePool
+    private let streams: UpstreamStreamPool
     private var underWay = 0
     /// Set when the next rules take over. Called when these rules are no longer used.
     private var whenOver: (() -> Void)?
@@ -49,7 +49,9 @@ final class InstalledPlan {
 
     /// Makes the rules. Their work on the loop does not grow with the number of upstreams.
     /// - Parameter former: rules that `install` replaces. Dialers with unchanged settings are taken over.
-    init(_ plan: ProxyPlan, former: InstalledPlan?, counters: CounterTable, exchanges: ExchangePool, loop: EventLoop) {
+    init(
+        _ plan: ProxyPlan, former: InstalledPlan?, counters: CounterTable, streams: UpstreamStreamPool, loop: EventLoop
+    ) {
         let configuration = plan.configuration
         settings = configuration.proxy
         idleTimeout = Timeout(settings.idleTimeout)
@@ -58,7 +60,7 @@ final class InstalledPlan {
         metrics = ProxyMetrics(slots: layout.slots) { counters.counters(of: layout.key(ofRow: layout.rows[$0])) }
         self.plan = plan
         self.counters = counters
-        self.exchanges = exchanges
+        self.streams = streams
         used = Array(repeating: nil, count: plan.upstreams.rules.count + 1)
         self.former = used
         gate = Gate(
@@ -109,7 +111,7 @@ final class InstalledPlan {
         }
         let upstream = Upstream(
             rule, client: isUnmatched ? nil : plan.upstreams.clients[place],
-            fixed: isUnmatched ? [] : plan.fixed[place], options: options, exchanges: exchanges, former: former[place])
+            fixed: isUnmatched ? [] : plan.fixed[place], options: options, streams: streams, former: former[place])
         former[place] = nil
         used[place] = upstream
         return upstream

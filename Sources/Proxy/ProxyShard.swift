@@ -17,7 +17,7 @@ final class ProxyShard {
     var random = FastRandom()
     /// Rules of new requests.
     private(set) var installed: InstalledPlan
-    private let exchanges: ExchangePool
+    private let streams: UpstreamStreamPool
     let endedPrograms: EndedPrograms
     /// Former rules that are still in use.
     private var retiring: [InstalledPlan] = []
@@ -35,9 +35,9 @@ final class ProxyShard {
         self.loop = loop
         observer = plan.observer
         sampler = plan.observer.spans?.sampler
-        exchanges = ExchangePool(loop: loop)
+        streams = UpstreamStreamPool(loop: loop)
         endedPrograms = EndedPrograms(loop: loop)
-        installed = InstalledPlan(plan, former: nil, counters: counters, exchanges: exchanges, loop: loop)
+        installed = InstalledPlan(plan, former: nil, counters: counters, streams: streams, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
             wrapStream: { [unowned self] in secure($0, listener: $1) },
@@ -53,7 +53,7 @@ final class ProxyShard {
 
     /// Prepares the rules of another configuration. Nothing changes yet.
     func prepare(_ plan: ProxyPlan) -> InstalledPlan {
-        InstalledPlan(plan, former: installed, counters: counters, exchanges: exchanges, loop: loop)
+        InstalledPlan(plan, former: installed, counters: counters, streams: streams, loop: loop)
     }
 
     /// Makes `next` the rules of new requests. Requests under way keep their rules.

@@ -12,7 +12,7 @@ final class Upstream {
     private let carriers: CarrierPool
     /// HTTP/2 connections, which are made by `carriers`.
     private let http2: HTTP2Pool
-    private let exchanges: ExchangePool
+    private let streams: UpstreamStreamPool
     let client: Heimdallr?
     /// Whether the upstream has `client: auto`.
     let enrols: Bool
@@ -34,7 +34,7 @@ final class Upstream {
     ///   - former: predecessor with the same settings. Its connections are taken over.
     init(
         _ rule: UpstreamRule, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
-        exchanges: ExchangePool, former: Upstream? = nil
+        streams: UpstreamStreamPool, former: Upstream? = nil
     ) {
         self.rule = rule
         let settings = rule.settings
@@ -43,9 +43,9 @@ final class Upstream {
         self.client = client
         enrols = client?.enrols ?? false
         resource = "\(rule.index ?? 0) \(rule.name)"
-        self.exchanges = exchanges
-        carriers = former?.carriers ?? CarrierPool(options: options, loop: exchanges.loop)
-        http2 = former?.http2 ?? HTTP2Pool(carriers, buffers: exchanges)
+        self.streams = streams
+        carriers = former?.carriers ?? CarrierPool(options: options, loop: streams.loop)
+        http2 = former?.http2 ?? HTTP2Pool(carriers, buffers: streams)
         injected = InjectedValues(settings.injections, rule.injection, fixed: fixed)
         former?.hasSuccessor = true
     }
@@ -75,11 +75,11 @@ final class Upstream {
         began: (any UpstreamStream) -> Void
     ) -> UpstreamEnd? {
         guard let origin = http2Origin(for: request) else {
-            let exchange = exchanges.exchange()
+            let exchange = streams.stream()
             began(exchange)
             return exchange.start(request, over: carriers, delegate: delegate)
         }
-        let exchange = HTTP2Exchange(request, delegate)
+        let exchange = HTTP2UpstreamStream(request, delegate)
         began(exchange)
         return origin.begin(exchange)
     }

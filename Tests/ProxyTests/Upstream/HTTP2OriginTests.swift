@@ -66,7 +66,7 @@ struct HTTP2OriginTests {
 
         init(on loop: EventLoop, _ liveness: HTTP2Liveness) {
             let carriers = CarrierPool(options: PoolOptions(), loop: loop)
-            pool = HTTP2Pool(carriers, buffers: ExchangePool(loop: loop), liveness: liveness)
+            pool = HTTP2Pool(carriers, buffers: UpstreamStreamPool(loop: loop), liveness: liveness)
         }
     }
 
@@ -89,7 +89,7 @@ struct HTTP2OriginTests {
             let (call, connections, port) = (Call(path, step), connections, port)
             try await loop.run {
                 let origin = Origin(scheme: .http, host: "127.0.0.1", port: port)
-                let exchange = HTTP2Exchange(UpstreamRequest(origin: origin), call)
+                let exchange = HTTP2UpstreamStream(UpstreamRequest(origin: origin), call)
                 let end = connections.pool?.origin(.init(origin: origin, isKnown: true))?.begin(exchange)
                 if let end { call.upstreamEnded(end) }
             }
@@ -158,7 +158,8 @@ struct HTTP2OriginTests {
     @Test func `names behind a wildcard do not fill the memory`() async throws {
         let loop = try EventLoop.start(name: "names")
         let origins = try await loop.run {
-            let pool = HTTP2Pool(CarrierPool(options: PoolOptions(), loop: loop), buffers: ExchangePool(loop: loop))
+            let pool = HTTP2Pool(
+                CarrierPool(options: PoolOptions(), loop: loop), buffers: UpstreamStreamPool(loop: loop))
             for number in 0..<5000 {
                 let origin = Origin(scheme: .https, host: "a\(number).test", port: 443)
                 _ = pool.origin(.init(origin: origin, isKnown: false))

@@ -15,7 +15,7 @@ final class HTTP2Origin {
         @safe @exclusivity(unchecked)
     #endif
     /// Requests that wait for a stream, in the order of their numbers.
-    private var waiting: [HTTP2Exchange] = []
+    private var waiting: [HTTP2UpstreamStream] = []
     private var lastNumber: UInt64 = 0
     /// Time until which HTTP/1.1 is used, because the server did not offer HTTP/2.
     private var http1Until = LoopTime(nanoseconds: 0)
@@ -34,7 +34,7 @@ final class HTTP2Origin {
     }
 
     var loop: EventLoop { pool.loop }
-    var buffers: ExchangePool { pool.buffers }
+    var buffers: UpstreamStreamPool { pool.buffers }
     var spares: SpareBuffers { pool.spares }
     var liveness: HTTP2Liveness { pool.liveness }
     var lacksHTTP2: Bool { loop.now < http1Until }
@@ -43,7 +43,7 @@ final class HTTP2Origin {
 
     /// Begins a request on a connection that has room, or queues the request.
     /// - Returns: the end, if the request failed at once.
-    func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
+    func begin(_ exchange: HTTP2UpstreamStream) -> UpstreamEnd? {
         if !exchange.request.needsNewConnection, waiting.isEmpty, let connection = readyConnection() {
             do throws(TransportError) { try exchange.open(on: connection) } catch { return exchange.end(with: error) }
             return nil
@@ -57,7 +57,7 @@ final class HTTP2Origin {
     }
 
     /// Queues a request. The caller dials if necessary.
-    func queue(_ exchange: HTTP2Exchange) {
+    func queue(_ exchange: HTTP2UpstreamStream) {
         lastNumber += 1
         exchange.wait(
             at: self, number: lastNumber, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
@@ -73,13 +73,13 @@ final class HTTP2Origin {
         return connections.first { $0.isReady && $0.takesRequest() }
     }
 
-    func remove(_ exchange: HTTP2Exchange) {
+    func remove(_ exchange: HTTP2UpstreamStream) {
         if let index = index(of: exchange) { waiting.remove(at: index) }
         if waiting.isEmpty { cancelDials { $0.request.isQueued } }
     }
 
     /// Finds a waiting request by binary search, because thousands may leave at once.
-    private func index(of exchange: HTTP2Exchange) -> Int? {
+    private func index(of exchange: HTTP2UpstreamStream) -> Int? {
         var (low, high) = (0, waiting.count)
         while low < high {
             let middle = (low + high) / 2
@@ -139,7 +139,7 @@ final class HTTP2Origin {
     }
 
     private func next(for connection: HTTP2UpstreamConnection) -> Int? {
-        func fits(_ exchange: HTTP2Exchange) -> Bool {
+        func fits(_ exchange: HTTP2UpstreamStream) -> Bool {
             !exchange.request.needsNewConnection || connection.marks.arrived >= exchange.began
         }
         return waiting.firstIndex { $0.isWanted && fits($0) } ?? waiting.firstIndex { fits($0) }

@@ -11,14 +11,14 @@ final class HTTP2Pool {
     }
 
     let carriers: CarrierPool
-    let buffers: ExchangePool
+    let buffers: UpstreamStreamPool
     let spares = SpareBuffers(limit: 8)
     private(set) var liveness: HTTP2Liveness
     private(set) var origins: [Key: HTTP2Origin] = [:]
     /// Cache of the last lookup: most upstreams have one origin.
     private var last: (key: Key, origin: HTTP2Origin)?
 
-    init(_ carriers: CarrierPool, buffers: ExchangePool, liveness: HTTP2Liveness = HTTP2Liveness()) {
+    init(_ carriers: CarrierPool, buffers: UpstreamStreamPool, liveness: HTTP2Liveness = HTTP2Liveness()) {
         self.carriers = carriers
         self.liveness = liveness
         self.liveness.probeWithin = min(liveness.probeWithin, carriers.options.connectTimeout / 2)

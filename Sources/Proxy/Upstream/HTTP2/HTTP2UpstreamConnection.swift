@@ -55,7 +55,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     /// Must not be used after the connection is lost, because the origin may no longer exist.
     unowned let origin: HTTP2Origin
     let loop: EventLoop
-    let buffers: ExchangePool
+    let buffers: UpstreamStreamPool
     let request = CarrierRequest()
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -68,7 +68,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var exchanges: [Int32: HTTP2Exchange] = [:]
+    var exchanges: [Int32: HTTP2UpstreamStream] = [:]
     /// Streams that want the next piece of their request's body.
     var uploads: [Int32] = []
     /// Received bytes, to which the session's events refer.
@@ -154,7 +154,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     /// Opens a stream with the head of a request.
     /// - Parameter text: the head in HTTP/1.1, without the blank line.
     func submit(
-        _ text: Span<UInt8>, _ scheme: Origin.Scheme, endsStream: Bool, for exchange: HTTP2Exchange
+        _ text: Span<UInt8>, _ scheme: Origin.Scheme, endsStream: Bool, for exchange: HTTP2UpstreamStream
     ) throws(TransportError) -> Int32 {
         let fields = HTTP2FieldList(request: text, scheme)
         do throws(HTTP2Error) {

@@ -5,7 +5,7 @@ import HTTPServer
 import Reactor
 
 /// A request on a stream of an HTTP/2 connection. Loop's thread only.
-final class HTTP2Exchange: UpstreamStream {
+final class HTTP2UpstreamStream: UpstreamStream {
     enum State {
         case none
         /// Waiting in the queue of the origin.

@@ -1,12 +1,12 @@
 import Reactor
 
 /// One loop's unused exchanges, and the buffers that all exchanges share. Loop's thread only.
-final class ExchangePool {
+final class UpstreamStreamPool {
     let loop: EventLoop
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var free: [CarriedExchange] = []
+    private var free: [HTTP1UpstreamStream] = []
     /// Buffers for received bytes. The last returned is lent first, because its memory is in the processor's cache.
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -20,9 +20,9 @@ final class ExchangePool {
     init(loop: EventLoop) { self.loop = loop }
 
     /// Returns a free exchange, which comes back to this pool at its end.
-    func exchange() -> CarriedExchange { free.popLast() ?? CarriedExchange(exchanges: self) }
+    func stream() -> HTTP1UpstreamStream { free.popLast() ?? HTTP1UpstreamStream(streams: self) }
 
-    func giveBack(_ exchange: CarriedExchange) {
+    func giveBack(_ exchange: HTTP1UpstreamStream) {
         if free.count < Self.maxFree { free.append(exchange) }
     }
 

@@ -4,8 +4,9 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 
-/// An HTTP/1.1 request on a carrier: performs the I/O of `HTTP1Exchange`. `ExchangePool` reuses it. Loop's thread only.
-final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
+/// An HTTP/1.1 request on a carrier: performs the I/O of `HTTP1Exchange`. `UpstreamStreamPool` reuses it. Loop's thread
+/// only.
+final class HTTP1UpstreamStream: UpstreamStream, CarrierOwner, NextTurnHandler {
     var isHTTP2: Bool { false }
     var isQueued: Bool { connectionRequest.isQueued }
     var isWanted: Bool { delegate?.isWanted ?? false }
@@ -47,7 +48,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         init(_ kind: TransportError.Kind, _ message: String) { error = TransportError(kind, message: message) }
     }
 
-    unowned let exchanges: ExchangePool
+    unowned let streams: UpstreamStreamPool
     private let connectionRequest = CarrierRequest()
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -79,7 +80,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     var uploadShare = TurnShare()
     private var isTurnScheduled = false
 
-    init(exchanges: ExchangePool) { self.exchanges = exchanges }
+    init(streams: UpstreamStreamPool) { self.streams = streams }
 
     // MARK: The connection
 
@@ -193,7 +194,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     func goOnNextTurn() {
         guard !isTurnScheduled else { return }
         isTurnScheduled = true
-        exchanges.loop.atNextTurn(self)
+        streams.loop.atNextTurn(self)
     }
 
     func nextTurn() {
@@ -256,7 +257,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         if input.capacity > Self.lowWater { input.release() }
         machine.shrink()
         flow = Flow()
-        exchanges.giveBack(self)
+        streams.giveBack(self)
         return end
     }
 }

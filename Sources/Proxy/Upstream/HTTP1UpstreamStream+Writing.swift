@@ -3,13 +3,13 @@ import HTTPServer
 import Reactor
 
 // Writing the request's body as far as the connection accepts it.
-extension CarriedExchange {
+extension HTTP1UpstreamStream {
     func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
         if flow.headWaits, let over = lookAgain(delegate) { return over }
         while !flow.cannotWrite {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
                 // If program and upstream are equally fast, this loop would not end, and other exchanges would wait.
-                guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
+                guard uploadShare.takesMore(turn: streams.loop.now, now: .current()) else {
                     goOnNextTurn()
                     return nil
                 }
@@ -63,7 +63,7 @@ extension CarriedExchange {
         var step = UploadStep.wait
         var buffer = ByteBuffer()
         let isChunked = request.upload == .chunked && !machine.isSwitched
-        if isChunked { exchanges.lendPiece(&buffer) } else { swap(&buffer, &output) }
+        if isChunked { streams.lendPiece(&buffer) } else { swap(&buffer, &output) }
         buffer.append(upTo: machine.room(Self.pieceLimit)) { bytes in
             step = delegate.takeUpload(into: &bytes)
             return if case .bytes(let count) = step { count } else { 0 }
@@ -71,7 +71,7 @@ extension CarriedExchange {
         if isChunked {
             output.append(chunk: buffer.bytes)
             buffer.removeAll()
-            exchanges.giveBackPiece(&buffer)
+            streams.giveBackPiece(&buffer)
         } else {
             swap(&buffer, &output)
         }

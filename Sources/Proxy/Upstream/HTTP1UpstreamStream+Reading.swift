@@ -3,7 +3,7 @@ import HTTPMessage
 import Reactor
 
 // Reading the answer, and passing it to the delegate.
-extension CarriedExchange {
+extension HTTP1UpstreamStream {
     private enum Parsing {
         /// All bytes were handled.
         case needsMore
@@ -16,11 +16,11 @@ extension CarriedExchange {
         guard !flow.isBodyPaused, flow.end == nil else { return nil }
         var buffer = ByteBuffer()
         // Exchanges share buffers. An exchange keeps a buffer only while the buffer holds bytes.
-        if input.isEmpty { exchanges.lendReceived(&buffer) } else { swap(&buffer, &input) }
+        if input.isEmpty { streams.lendReceived(&buffer) } else { swap(&buffer, &input) }
         let over = receive(&buffer, carrier, delegate)
         if over != nil { buffer.removeAll() }
         guard !buffer.isEmpty else {
-            exchanges.giveBackReceived(&buffer)
+            streams.giveBackReceived(&buffer)
             return over
         }
         // If many bytes are left, this exchange keeps the buffer, because a copy would be expensive.
@@ -29,7 +29,7 @@ extension CarriedExchange {
         swap(&buffer, &input)
         input.append(buffer.bytes)
         buffer.removeAll()
-        exchanges.giveBackReceived(&buffer)
+        streams.giveBackReceived(&buffer)
         return nil
     }
 
