@@ -9,8 +9,8 @@ extension Heimdallr {
             let record = await stored()
             if case .success(nil) = record, await hasForeignRecord() { apply { life, _ in life.foundForeignRecord() } }
             apply { $0.read(.start, record, $1) }
-        } else if let turn = await gate.acquire() {
-            defer { gate.release(turn) }
+        } else if let turn = await turns.acquire() {
+            defer { turns.release(turn) }
             let record = await stored()
             apply { $0.read(reading, record, $1) }
         }
@@ -82,8 +82,8 @@ extension Heimdallr {
 
     func resave(_ record: TokenRecord) async {
         var fault: TokenStoreError? = TokenStoreError("saving was cancelled")
-        if let turn = await gate.acquire() {
-            defer { gate.release(turn) }
+        if let turn = await turns.acquire() {
+            defer { turns.release(turn) }
             // `clear` may have dropped this record meanwhile. It must then not be saved again.
             let saved = unsavedRecord == record ? await save(record) : (isSuperseded: false, fault: nil)
             guard !saved.isSuperseded else { return }

@@ -42,8 +42,8 @@ extension Heimdallr {
         apply { $0.clear($1) }
         // Runs even if the caller is cancelled, because a stored record would bring the tokens back.
         try await Task { [self] in
-            guard let turn = await gate.acquire() else { throw CancellationError() }
-            defer { gate.release(turn) }
+            guard let turn = await turns.acquire() else { throw CancellationError() }
+            defer { turns.release(turn) }
             try await removeRecord()
         }.value
     }

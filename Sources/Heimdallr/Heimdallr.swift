@@ -15,7 +15,7 @@ public final class Heimdallr: Sendable {
     let requests: TokenRequests
     let issuerKeys: IssuerKeys
     /// Admits one task at a time to the store's record.
-    let gate: TokenRequestLimiter
+    let turns: TokenRequestLimiter
     let clock: HeimdallrClock
     /// See `HeimdallrConfiguration`.
     let certificate: (@Sendable () -> UInt64)?
@@ -78,7 +78,7 @@ public final class Heimdallr: Sendable {
         self.authenticator = authenticator
         self.store = store
         self.clock = clock
-        gate = TokenRequestLimiter(.one, clock: clock)
+        turns = TokenRequestLimiter(.one, clock: clock)
         certificate = configuration.certificate
         subject = (grant as? IdentityAssertionGrant)?.provider
         isBound = certificate != nil || subject != nil
@@ -125,7 +125,7 @@ public final class Heimdallr: Sendable {
         self.requests = requests
         issuerKeys = blueprint.issuerKeys
         clock = blueprint.clock
-        gate = TokenRequestLimiter(.one, clock: clock)
+        turns = TokenRequestLimiter(.one, clock: clock)
         certificate = blueprint.requests.configuration.certificate
         subject = nil
         isBound = certificate != nil

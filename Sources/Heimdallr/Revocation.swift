@@ -57,10 +57,10 @@ extension Heimdallr {
     public func logOut(locally: Bool = false) async -> LogoutReport {
         // A cancellation must not stop this halfway, because a revoked token would stay in use.
         await Task { [self] in
-            guard let turn = await gate.acquire() else {
+            guard let turn = await turns.acquire() else {
                 return LogoutReport(result: .forgotten, isForgotten: false, storeFault: "the logout was cancelled")
             }
-            defer { gate.release(turn) }
+            defer { turns.release(turn) }
             let lease: (any TokenStoreLease)?
             do {
                 lease = try await store.lease(client: recordName)

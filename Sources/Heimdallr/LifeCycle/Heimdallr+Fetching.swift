@@ -3,8 +3,8 @@ extension Heimdallr {
     /// Makes a token request under the lease, so that no other process spends the same refresh token.
     func fetch(_ id: UInt64, _ planned: TokenLifeCycle.FetchKind) async {
         defer { ended(id) }
-        guard let turn = await gate.acquire() else { return }
-        defer { gate.release(turn) }
+        guard let turn = await turns.acquire() else { return }
+        defer { turns.release(turn) }
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {

@@ -69,8 +69,8 @@ extension Heimdallr {
         _ body: @escaping @Sendable () async throws(LoginError) -> Value
     ) async throws(LoginError) -> Value {
         let result = await Task { [self] in
-            guard let turn = await gate.acquire() else { return Result<Value, LoginError>.failure(.cancelled) }
-            defer { gate.release(turn) }
+            guard let turn = await turns.acquire() else { return Result<Value, LoginError>.failure(.cancelled) }
+            defer { turns.release(turn) }
             var lease: (any TokenStoreLease)?
             do {
                 lease = try await store.lease(client: recordName)

@@ -29,7 +29,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
             ServeCommand.self, CheckCommand.self, DoctorCommand.self, StatusCommand.self, HealthCommand.self,
             ReloadCommand.self, LoginCommand.self, LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
-            StoreCommand.self, CertificateCommand.self, ClientDocumentCommand.self, ConfigCommand.self,
+            StoreCommand.self, CACommand.self, ClientDocumentCommand.self, ConfigCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
 

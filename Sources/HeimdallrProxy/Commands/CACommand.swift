@@ -4,7 +4,7 @@ import Cryptography
 import Logging
 import Proxy
 
-struct CertificateCommand: AsyncParsableCommand {
+struct CACommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
         abstract: "The authority of intercepted TLS.",
