@@ -12,10 +12,11 @@ extension TokenLifeCycle {
         enum Phase: Sendable {
             /// The request waits for the store or for a slot.
             case inLine
-            /// The request is sent, or its secrets are being read.
-            case asked(at: Instant)
+            /// The request's secrets are being read.
+            case preparing(since: Instant)
+            case sent(at: Instant)
             /// The record of the answer is being saved.
-            case saving(AfterSave, askedAt: Instant)
+            case saving(AfterSave, startedAt: Instant)
         }
 
         enum AfterSave: Sendable {
@@ -24,10 +25,10 @@ extension TokenLifeCycle {
         }
 
         /// Time at which the request was sent, or the reading of its secrets began; `nil` while it waits.
-        var askedAt: Instant? {
+        var startedAt: Instant? {
             switch phase {
             case .inLine: nil
-            case .asked(let at), .saving(_, let at): at
+            case .preparing(let at), .sent(let at), .saving(_, let at): at
             }
         }
 
@@ -35,7 +36,7 @@ extension TokenLifeCycle {
         var isSpending: Bool {
             switch phase {
             case .inLine: false
-            case .asked: kind != .grant || seed != nil
+            case .preparing, .sent: kind != .grant || seed != nil
             case .saving: true
             }
         }
@@ -59,7 +60,7 @@ struct Fetching: Sendable {
     private var hasRepair = false
     private var nextID: TokenLifeCycle.FetchID = 1
     /// Time of the last token request, whether a fetch or a login sent it.
-    private var lastAskedAt: Instant?
+    private var lastStartedAt: Instant?
 
     init(minInterval: Duration, patience: Duration) {
         self.minInterval = minInterval
@@ -69,7 +70,7 @@ struct Fetching: Sendable {
     var isUnderWay: Bool { current != nil }
 
     /// Returns the earliest allowed time for a request, not before `instant`.
-    func earliest(from instant: Instant) -> Instant { lastAskedAt.map { max(instant, $0 + minInterval) } ?? instant }
+    func earliest(from instant: Instant) -> Instant { lastStartedAt.map { max(instant, $0 + minInterval) } ?? instant }
 
     // MARK: Beginning
 
@@ -105,23 +106,33 @@ struct Fetching: Sendable {
 
     // MARK: Under way
 
-    /// Notes that the request is sent now, or that the reading of its secrets begins.
-    /// - Parameters: see `TokenLifeCycle.began`.
+    /// Notes that the reading of the request's secrets begins.
     /// - Returns: false if the request was cancelled.
-    mutating func asked(
-        _ id: TokenLifeCycle.FetchID, seed: Secret?, subject: UInt64? = nil, now: Instant
+    mutating func prepares(_ id: TokenLifeCycle.FetchID, now: Instant) -> Bool {
+        start(id, .preparing(since: now), seed: nil, subject: nil, now: now)
+    }
+
+    /// Notes that the request is sent now.
+    /// - Parameters: see `TokenLifeCycle.sends`.
+    /// - Returns: false if the request was cancelled.
+    mutating func sends(_ id: TokenLifeCycle.FetchID, seed: Secret?, subject: UInt64? = nil, now: Instant) -> Bool {
+        start(id, .sent(at: now), seed: seed, subject: subject, now: now)
+    }
+
+    private mutating func start(
+        _ id: TokenLifeCycle.FetchID, _ phase: Fetch.Phase, seed: Secret?, subject: UInt64?, now: Instant
     ) -> Bool {
         guard current?.id == id else { return false }
         current?.seed = seed
         current?.subject = subject
-        current?.phase = .asked(at: now)
-        lastAskedAt = now
+        current?.phase = phase
+        lastStartedAt = now
         return true
     }
 
     /// Notes that the request waits for a slot. This wait does not count towards `patience`.
     /// - Returns: whether to wait; false if the request was cancelled.
-    mutating func queued(_ id: TokenLifeCycle.FetchID) -> Bool {
+    mutating func queues(_ id: TokenLifeCycle.FetchID) -> Bool {
         guard current?.id == id else { return false }
         current?.phase = .inLine
         return true
@@ -131,16 +142,21 @@ struct Fetching: Sendable {
         if current?.id == id { current?.kind = kind }
     }
 
-    mutating func askedElsewhere(now: Instant) { lastAskedAt = now }
+    mutating func startedElsewhere(now: Instant) { lastStartedAt = now }
 
     /// Notes that the answer's record is being saved. `after` is the step after the save.
     mutating func saves(then after: Fetch.AfterSave, now: Instant) {
-        let askedAt = current?.askedAt ?? now
-        current?.phase = .saving(after, askedAt: askedAt)
+        let startedAt = current?.startedAt ?? now
+        current?.phase = .saving(after, startedAt: startedAt)
     }
 
     /// Time at which the unanswered request is given up.
-    private var givenUpAt: Instant? { if case .asked(let at)? = current?.phase { at + patience } else { nil } }
+    private var givenUpAt: Instant? {
+        switch current?.phase {
+        case .preparing(let at), .sent(let at): at + patience
+        case .inLine, .saving, nil: nil
+        }
+    }
 
     /// Returns the request if it has been unanswered for longer than `patience`.
     func stuck(at now: Instant) -> TokenLifeCycle.FetchID? { givenUpAt.flatMap { now >= $0 ? current?.id : nil } }

@@ -64,7 +64,7 @@ extension Heimdallr {
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, isRetry: Bool = false
     ) async -> TokenLifeCycle.Outcome? {
         // The fetch's `patience` begins here, so that it limits the reading of the secrets too.
-        guard apply({ $0.began(id, now: $1.now) }) else { return nil }
+        guard apply({ $0.prepares(id, now: $1.now) }) else { return nil }
         var prepared: TokenRequests.Prepared
         // Read first: if the person changes meanwhile, the token counts as the former person's, and goes.
         let subject = subject?()?.identity
@@ -73,7 +73,7 @@ extension Heimdallr {
             let scope = look { $0.grant.scopeOfRefresh(by: requests) }
             prepared = try await requests.prepare(kind, scope: scope)
             // A retry stays marked as sent: `drain(within:)` has to wait for the retry, which may bring the new tokens.
-            guard isRetry || apply({ life, _ in life.queued(id) }) else { return nil }
+            guard isRetry || apply({ life, _ in life.queues(id) }) else { return nil }
             slot = try await requests.slot(for: &prepared)
         } catch {
             let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
@@ -93,7 +93,7 @@ extension Heimdallr {
             let error = TokenStoreError("the store gave this client's lease to another process", kind: .busy)
             return .fault(.store(error), retryAfter: nil)
         }
-        guard apply({ $0.began(id, seed: prepared.seed, subject: subject, now: $1.now) }) else { return nil }
+        guard apply({ $0.sends(id, seed: prepared.seed, subject: subject, now: $1.now) }) else { return nil }
         let begin = clock.now()
         var outcome = await requests.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
         if case .response = outcome, hasOtherSubject(than: subject) {

@@ -63,30 +63,36 @@ extension TokenLifeCycle {
         act(.fetch(fetch.id, kind))
     }
 
-    /// Notes that the request is sent now, or that the reading of its secrets begins.
-    /// - Parameters:
-    ///   - seed: the configured refresh token, if the request contains it.
-    ///   - subject: the person at another client whose sign-in the request uses.
+    /// Notes that the reading of the request's secrets begins.
     /// - Returns: whether the request may go on.
-    mutating func began(_ id: FetchID, seed: Secret? = nil, subject: UInt64? = nil, now: Instant) -> Bool {
-        // After `yield`, only a request that has already begun may go on. The object that takes over waits for it.
-        guard stage == .running, !isYielding || fetch?.askedAt != nil else { return false }
-        return fetching.asked(id, seed: seed, subject: subject, now: now)
-    }
+    mutating func prepares(_ id: FetchID, now: Instant) -> Bool { mayGoOn && fetching.prepares(id, now: now) }
 
     /// Notes that the request is built and waits for a slot.
     /// - Returns: false if the request is no longer needed.
-    mutating func queued(_ id: FetchID) -> Bool {
-        guard stage == .running, fetching.queued(id) else { return false }
+    mutating func queues(_ id: FetchID) -> Bool {
+        guard stage == .running, fetching.queues(id) else { return false }
         giveUpUnwanted()
         return fetching.isUnderWay
     }
 
-    /// Cancels an unsent or planned fetch if `triesUnasked` is false, no caller waits, and there is no token.
+    /// Notes that the request is sent now.
+    /// - Parameters:
+    ///   - seed: the configured refresh token, if the request contains it.
+    ///   - subject: the person at another client whose sign-in the request uses.
+    /// - Returns: whether the request may go on.
+    mutating func sends(_ id: FetchID, seed: Secret? = nil, subject: UInt64? = nil, now: Instant) -> Bool {
+        mayGoOn && fetching.sends(id, seed: seed, subject: subject, now: now)
+    }
+
+    /// After `yield`, only a request that has already started may go on. The object that takes over waits for it.
+    private var mayGoOn: Bool { stage == .running && (!isYielding || fetch?.startedAt != nil) }
+
+    /// Cancels a planned fetch, or one that has not started, if `triesUnasked` is false, no caller waits, and there is
+    /// no token.
     mutating func giveUpUnwanted() {
         guard !settings.triesUnasked, waiters.isEmpty, token == nil else { return }
         if let fetch {
-            if fetch.askedAt == nil { cancelFetch() }
+            if fetch.startedAt == nil { cancelFetch() }
         } else {
             fetching.unplan()
         }
@@ -140,13 +146,13 @@ extension TokenLifeCycle {
         let new: AccessToken
         do throws(TokenResponseError) {
             new = try settings.policy.token(
-                from: response, askedAt: fetch.askedAt ?? moment.now, keeping: kept,
+                from: response, askedAt: fetch.startedAt ?? moment.now, keeping: kept,
                 granted: fetch.kind == .grant ? [] : grant.scope, moment)
             if new.isExpired(at: moment.now) { throw TokenResponseError.alreadyExpired }
         } catch {
             return reject(response, error, moment)
         }
-        grant.renew(by: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now)
+        grant.renew(by: response, replacing: kept, askedAt: fetch.startedAt ?? moment.now)
         grant.exchanged(fetch.seed, for: response.refreshToken)
         if fetch.kind == .grant { grant.belongs(to: fetch.subject) }
         grant.grants(new.scope)
@@ -160,7 +166,7 @@ extension TokenLifeCycle {
         _ response: TokenResponse, _ error: TokenResponseError, _ moment: Moment
     ) -> TokenRecord? {
         if let rotated = response.refreshToken, rotated != refreshToken {
-            grant.renew(by: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? moment.now)
+            grant.renew(by: response, replacing: refreshToken, askedAt: fetch?.startedAt ?? moment.now)
             grant.exchanged(fetch?.seed, for: rotated)
             fetching.saves(then: .fail(.answer(error)), now: moment.now)
             return record(token, moment)

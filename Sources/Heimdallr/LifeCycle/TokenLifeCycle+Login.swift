@@ -2,7 +2,7 @@
 extension TokenLifeCycle {
     typealias LoginID = UInt64
 
-    mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
+    mutating func askedForLogin(now: Instant) { fetching.startedElsewhere(now: now) }
 
     /// Records the enrolment of a new sign-in. The current tokens keep their enrolment until the sign-in succeeds.
     /// - Parameter stored: revision of the store's record.

@@ -132,7 +132,7 @@ extension TokenLifeCycle {
     /// Uses the store's record before a sign-in or a sign-out, if it is later than the record of this object.
     mutating func readAhead(_ record: TokenRecord, _ moment: Moment) {
         // A request under way reads the store itself.
-        guard fetch?.askedAt == nil else { return }
+        guard fetch?.startedAt == nil else { return }
         load()
         if stage == .loading { loaded(record, fault: nil, moment) } else { noticed(record, moment) }
     }

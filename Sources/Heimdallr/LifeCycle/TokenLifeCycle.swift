@@ -45,7 +45,7 @@ struct TokenLifeCycle: Sendable {
     enum Action: Sendable {
         /// Read the store, then call `read`.
         case read(Reading)
-        /// Fetch, then call `began` and `answered` (and `saved`) with this id.
+        /// Fetch, then call `prepares`, `sends` and `answered` (and `saved`) with this id.
         case fetch(FetchID, FetchKind)
         /// Cancel this fetch. Its result is no longer needed.
         case cancelFetch(FetchID)
@@ -227,7 +227,7 @@ struct TokenLifeCycle: Sendable {
     /// and its record is saved. Without one, waiting callers fail. No new request begins.
     mutating func yield() {
         isYielding = true
-        if fetch?.askedAt == nil { cancelFetch() }
+        if fetch?.startedAt == nil { cancelFetch() }
         if !fetching.isUnderWay { resumeAll(.failure(Self.hasYielded)) }
     }
 

@@ -132,7 +132,7 @@ struct DrivenLifeCycle {
             Issue.record("no fetch is under way")
             return nil
         }
-        #expect(life.began(id, now: now) == true)
+        #expect(life.sends(id, now: now) == true)
         if delay > 0 { pass(delay) }
         let record = life.answered(id, outcome, moment)
         savingID = id

@@ -23,7 +23,7 @@ import Testing
         #expect(!fetching.isDue(at: at(2.9)))
         #expect(fetching.isDue(at: at(3)))
         let fetch = fetching.begin(.grant)
-        #expect(fetching.asked(fetch.id, seed: nil, now: at(3)) == true)
+        #expect(fetching.sends(fetch.id, seed: nil, now: at(3)) == true)
         fetching.end()
         fetching.plan(from: at(3.2))
         #expect(fetching.dueAt == at(4))
@@ -31,7 +31,7 @@ import Testing
         #expect(fetching.dueAt == at(9))
         fetching.unplan()
         #expect(fetching.isIdle)
-        fetching.askedElsewhere(now: at(6))
+        fetching.startedElsewhere(now: at(6))
         fetching.plan(from: at(6.5))
         #expect(fetching.dueAt == at(7))
     }
@@ -49,8 +49,8 @@ import Testing
         #expect(fetching.isIdle)
         let second = fetching.begin(.refresh(Secret("R")))
         #expect(second.id != first.id)
-        #expect(fetching.asked(first.id, seed: nil, now: at(1)) == false, "an old one's is nobody's")
-        #expect(fetching.asked(second.id, seed: nil, now: at(1)) == true)
+        #expect(fetching.sends(first.id, seed: nil, now: at(1)) == false, "an old one's is nobody's")
+        #expect(fetching.sends(second.id, seed: nil, now: at(1)) == true)
     }
 
     @Test("what was asked for and has no answer is stuck after its time; what stands in line or is being saved is not")
@@ -59,14 +59,14 @@ import Testing
         let fetch = fetching.begin(.grant)
         #expect(fetching.wake == nil)
         #expect(fetching.stuck(at: at(100)) == nil)
-        #expect(fetching.asked(fetch.id, seed: nil, now: at(10)) == true)
+        #expect(fetching.sends(fetch.id, seed: nil, now: at(10)) == true)
         #expect(fetching.wake == at(25))
         #expect(fetching.stuck(at: at(24.9)) == nil)
         #expect(fetching.stuck(at: at(25)) == fetch.id)
         fetching.saves(then: .fail(.stuck), now: at(20))
         #expect(fetching.stuck(at: at(100)) == nil)
         #expect(fetching.wake == nil)
-        #expect(fetching.current?.askedAt == at(10))
+        #expect(fetching.current?.startedAt == at(10))
     }
 
     @Test("a refresh token, or one that is handed in, is being spent from the request to the saved record")
@@ -78,7 +78,7 @@ import Testing
         ] {
             let fetch = fetching.begin(kind)
             #expect(fetching.current?.isSpending == false)
-            #expect(fetching.asked(fetch.id, seed: seed, now: begin) == true)
+            #expect(fetching.sends(fetch.id, seed: seed, now: begin) == true)
             #expect(fetching.current?.isSpending == spends)
             fetching.saves(then: .fail(.stuck), now: begin)
             #expect(fetching.current?.isSpending == true)

@@ -121,7 +121,7 @@ struct SeededGenerator: RandomNumberGenerator {
                 if let record { saving = (id, record) }
             } else if let fetch = cycle.fetch {
                 cycle.fetch = nil
-                guard cycle.life.began(fetch.id, now: cycle.now) else { return }
+                guard cycle.life.sends(fetch.id, now: cycle.now) else { return }
                 if let askedAt { #expect(cycle.now - askedAt >= .seconds(1), "too often, seed \(seed)") }
                 askedAt = cycle.now
                 underWay = fetch.id

@@ -151,11 +151,11 @@ import Testing
         _ = cycle.use()
         cycle.pass(3560)
         let underWay = cycle.fetch?.id ?? 0
-        #expect(cycle.life.began(underWay, now: cycle.now) == true)
+        #expect(cycle.life.sends(underWay, now: cycle.now) == true)
         cycle.life.clear(cycle.moment)
         cycle.collect()
         #expect(cycle.cancelled == [underWay])
-        #expect(cycle.life.began(underWay, now: cycle.now) == false)
+        #expect(cycle.life.sends(underWay, now: cycle.now) == false)
         #expect(
             cycle.life.answered(
                 underWay, DrivenLifeCycle.token("T2", refreshToken: "R2"), cycle.moment) == nil)

@@ -134,7 +134,7 @@ import Testing
         let leaver = cycle.wait(5)
         cycle.load()
         #expect(cycle.fetches.count == 1)
-        #expect(cycle.life.began(1, now: cycle.now) == true)
+        #expect(cycle.life.sends(1, now: cycle.now) == true)
         cycle.pass(1)
         #expect(cycle.outcomes[short] == .failure(.deadlineExceeded(retryAfter: .seconds(1))))
         cycle.life.leave(leaver)
@@ -216,7 +216,7 @@ import Testing
     func stuckFetch() {
         var cycle = DrivenLifeCycle()
         cycle.start()
-        #expect(cycle.life.began(1, now: cycle.now) == true)
+        #expect(cycle.life.sends(1, now: cycle.now) == true)
         cycle.pass(15)
         #expect(cycle.cancelled == [1])
         #expect(cycle.events == [.tokenFailed(.tokenEndpointUnavailable(.stuck, retryAfter: .milliseconds(500)))])
@@ -371,7 +371,7 @@ import Testing
         var cycle = DrivenLifeCycle(needs: .freshSeed)
         cycle.start()
         #expect(cycle.fetches == [.grant])
-        #expect(cycle.life.began(1, seed: Secret("R0"), now: cycle.now) == true)
+        #expect(cycle.life.sends(1, seed: Secret("R0"), now: cycle.now) == true)
         #expect(
             cycle.life.answered(
                 1, DrivenLifeCycle.refused(.invalidGrant), cycle.moment)

@@ -79,7 +79,7 @@ struct TokenRequestLimiterTests {
         let leaver = Task { try await alice.accessToken() }
         let stayer = Task { try await bob.accessToken() }
         try await eventually("both wait for a slot") {
-            [alice, bob].allSatisfy { $0.look { $0.fetch != nil && $0.fetch?.askedAt == nil } }
+            [alice, bob].allSatisfy { $0.look { $0.fetch != nil && $0.fetch?.startedAt == nil } }
         }
         // A caller whose deadline passes also counts as gone.
         _ = try await client.client(of: Array("carol".utf8).span).refusal(waiting: .milliseconds(30))

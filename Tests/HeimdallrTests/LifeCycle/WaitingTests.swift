@@ -155,7 +155,7 @@ import Testing
         cycle.chance = 0.999
         let id = cycle.wait(10)
         cycle.load()
-        #expect(cycle.life.began(1, now: cycle.now) == true)
+        #expect(cycle.life.sends(1, now: cycle.now) == true)
         change(&cycle)
         #expect(cycle.fetches.count == 1)
         cycle.answer(Self.refused)

@@ -60,7 +60,7 @@ import Testing
         let login = try cycle.loggedIn(DrivenLifeCycle.response("NEW", refreshToken: "R-new"), over: 7)
         cycle.loginSaved(login)
         #expect(cycle.cancelled == [fetch.id])
-        #expect(cycle.life.began(fetch.id, now: cycle.now) == false, "the old refresh token is not sent any more")
+        #expect(cycle.life.sends(fetch.id, now: cycle.now) == false, "the old refresh token is not sent any more")
         let late = cycle.life.answered(fetch.id, DrivenLifeCycle.token("LATE", refreshToken: "R-late"), cycle.moment)
         cycle.collect()
         #expect(late == nil)
