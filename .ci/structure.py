@@ -1,5 +1,5 @@
 """Checks what the compiler doesn't: where Foundation and unsafe code may stand, the size of files, types and functions,
-and what lies at the top.
+types of one name, and what lies at the top.
 
 Prints one line a finding, `path:line: what`, and exits 1 when there is one.
 """
@@ -71,8 +71,17 @@ STORED = re.compile(rf"^ *{MODIFIERS}(?:var|let)\s+(.*)$")
 # Computed, unless the braces are a default value's or an observer's.
 COMPUTED = re.compile(r"^[^={]*\{(?!\s*(?:did|will)Set\b)")
 
+# A type that others can see, at the top of a file.
+SHARED_TYPE = re.compile(
+    r"^(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
+    r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE
+)
+# Names that two targets may give to different things, each with its reason. Empty: one word, one thing.
+SHARED_NAMES = {}
+
 findings = []
 test_names = {}
+types = {}
 
 
 def find(path, line, what):
@@ -136,6 +145,8 @@ def check_source(path, target):
     text = path.read_text(encoding="utf-8")
     code = code_of(text)
     check_sizes(relative, code)
+    for match in SHARED_TYPE.finditer(code):
+        types.setdefault(match.group(1), {}).setdefault(target, (relative, code.count("\n", 0, match.start(1)) + 1))
     for match in IMPORT.finditer(code):
         line = code.count("\n", 0, match.start(1)) + 1
         if match.group(1).startswith("Foundation") and target != BRIDGE:
@@ -224,6 +235,10 @@ for source in sorted((ROOT / "Sources").rglob("*.swift")):
     check_source(source, source.relative_to(ROOT / "Sources").parts[0])
 if len(yaml_files) > 1:
     find(sorted(yaml_files)[1], 1, "CLibyaml is imported in one file only")
+for name, homes in sorted(types.items()):
+    if len(homes) > 1 and name not in SHARED_NAMES:
+        (first, _), (path, line) = list(homes.values())[:2]
+        find(path, line, f"{name} is also a type in {first}: each thing has its own name")
 for test in sorted((ROOT / "Tests").rglob("*.swift")):
     check_tests(test)
 check_manifest()

@@ -26,7 +26,7 @@ final class ConnectionGrant {
     private unowned let connection: ServerConnection
     private let ends: CertificateEnds
     private unowned let shard: ProxyShard
-    private var clients: ClientVerification?
+    private var verification: ClientVerification?
     private var standing = Standing.good
     /// Generation of the rules under which `standing` was decided; `nil` before the first request.
     private var generation: Int?
@@ -47,7 +47,7 @@ final class ConnectionGrant {
             generation = installed.plan.generation
             if standing != .over { standing = judge(installed, inside) }
         }
-        if let certificate, certificate.end < WallClock.now() || clients?.isWithdrawn ?? true { standing = .over }
+        if let certificate, certificate.end < WallClock.now() || verification?.isWithdrawn ?? true { standing = .over }
         return standing
     }
 
@@ -57,7 +57,7 @@ final class ConnectionGrant {
             standing = .over
             return
         }
-        (certificate, clients) = (shown, stream.clientVerification)
+        (certificate, verification) = (shown, stream.clientVerification)
         ends.insert(connection, of: self, at: shown.end)
     }
 
