@@ -192,11 +192,12 @@ def check_manifest():
     if dumped.returncode != 0:
         find("Package.swift", 1, "can't be read: " + dumped.stderr.strip())
         return
-    arrows, names = set(), set()
+    arrows, names, order = set(), set(), []
     for target in json.loads(dumped.stdout)["targets"]:
         if target["type"] in ("test", "plugin") or not (ROOT / "Sources" / target["name"]).is_dir():
             continue
         names.add(target["name"])
+        order.append(target["name"])
         for dependency in target["dependencies"]:
             wanted = (dependency.get("byName") or dependency.get("target") or dependency.get("product"))[0]
             arrows.add((target["name"], wanted))
@@ -206,6 +207,11 @@ def check_manifest():
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
     for name in sorted(names - {name for row in rows for name in re.findall(r"`(\w+)`", row)}):
         find(path, 1, f"the table of targets lacks {name}")
+    floors = {path: [name for row in rows for name in re.findall(r"`(\w+)`", row)], "Package.swift": order}
+    for page, sorted_names in floors.items():
+        for begin, end in sorted(arrows & {(one, other) for one in sorted_names for other in sorted_names}):
+            if sorted_names.index(end) < sorted_names.index(begin):
+                find(page, 1, f"{end} stands above {begin}, which imports it: targets stand top down")
 
 
 def reached(start, arrows):
