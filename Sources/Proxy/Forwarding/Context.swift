@@ -77,8 +77,7 @@ struct Context {
         if grant.certificate != nil, sender.caller.certificate == nil { sender.caller.certificate = grant.certificate }
         admitted = Admitted(caller: sender.caller)
         admitted.isLast = standing == .ending
-        exchange = Exchange()
-        exchange.request = stream.request.with { Exchange.Request($0, $1) }
+        exchange = Exchange(stream.request.with { Exchange.Request($0, $1) })
         ledger = Ledger(started: shard.loop.now)
         mark = nil
         if let sampler = shard.sampler { takeMark(sampler) }

@@ -27,25 +27,14 @@ extension Exchange {
         case .deciding, .awaitingToken: .none
         case .collecting: .requestBody
         case .delayed: .loginDelay
-        // Before 100 and the body's first piece, a program with Expect may wait for 100: the upstream's deadline
-        // counts.
-        case .asked(let asked):
-            asked.awaitsBody && (asked.hasBody || asked.has100 || !request.expectsContinue)
-                ? .requestBody : .response
+        // A program that may wait for 100 with its body waits for the upstream.
+        case .asked(let asked): asked.awaitsBody && asked.isBodyDue ? .requestBody : .response
         case .refused, .announced, .answered: .upstream
         case .switched(let switched):
             switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .program : .upstream
         case .greeted, .connected: .firstBytes
         case .tunnelled: .tunnel
         }
-    }
-
-    /// Returns the party whose deadline must be set now; `nil` for none. While the program has to take a part of the
-    /// answer, the program's stream sets the deadline itself (`ServerConnection.waitForProgram`).
-    mutating func takeNewTime() -> Patience? {
-        guard hasNewTime else { return nil }
-        hasNewTime = false
-        return pause == .room ? nil : patience
     }
 
     /// Error type of an upstream that stalls (RFC 9209, section 2.3.8).
@@ -74,27 +63,12 @@ extension Exchange {
         }
     }
 
-    /// Drops the deadline and the pause of an ended request.
-    mutating func settle() {
-        hasNewTime = false
-        pause = .none
-    }
-
     // MARK: Pauses
-
-    /// Notes that bytes passed in either direction, so the deadline begins anew.
-    mutating func pieceCame() { hasNewTime = true }
 
     func roomCame() -> Action { pause == .room ? .resumeAnswer : .wait }
 
     func turnCame() -> Action {
         guard pause == .turn else { return .wait }
         return isCollecting ? .collectBody : .resumeAnswer
-    }
-
-    /// Ends the pause of an answer or of the reading of a body.
-    mutating func resume() {
-        if pause == .room { hasNewTime = true }
-        pause = .none
     }
 }

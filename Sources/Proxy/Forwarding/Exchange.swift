@@ -1,149 +1,46 @@
+import Configuration
 import CurlTransport
 import HTTPMessage
 import Heimdallr
 
 /// The decisions about one request, without I/O: takes events, returns actions. Each request is a new value.
 ///
-/// `Exchange+Answer` handles the upstream's answer, `Exchange+Time` deadlines and pauses.
+/// Every change is made here. `Exchange+State` has the values and the questions, `Exchange+Time` what a deadline does.
 struct Exchange {
-    struct Request: Equatable {
-        var isHead = false
-        var version = HTTPVersion.http11
-        var isHTTP10: Bool { version == .http10 }
-        var isHTTP2: Bool { version == .http2 }
-        var isIdempotent = false
-        var framing = BodyFraming.none
-        var expectsContinue = false
-        /// The program's connection stays open after the answer.
-        var keepsAlive = false
-        /// An offer of other protocols is passed on to the upstream.
-        var offersUpgrade = false
-        /// The request is sent once its body is whole: bytes behind the body must not be taken for another protocol's.
-        var awaitsWholeBody = false
-        /// After a 401 that blames the token, the request is sent once more with a new token.
-        var replaysUnauthorized = false
-        var isGRPC = false
-    }
-
-    /// State of the request. Held answers are `indirect`, because they are rare and large.
-    enum State {
-        /// The request is in the phases before *send* and waits for no event.
-        case deciding
-        /// The 407 for a wrong password is delayed.
-        case delayed
-        /// The proxy reads the whole body, because the signature needs its digest.
-        case collecting
-        /// The request waits for a token. The program may get `instead`, a held refusal, if no token comes.
-        indirect case awaitingToken(instead: HeldAnswer?)
-        /// The request was given to the upstream's stream, and has no final answer yet.
-        case asked(Asked)
-        /// The upstream refused the token, or wants a nonce. The program gets this answer only if no new token comes.
-        indirect case refused(HeldAnswer)
-        /// The head of a gRPC call's answer came without a status. The proxy holds this head for the rest of the loop's
-        /// turn, because trailers that follow at once may refuse the token.
-        indirect case announced(HeldAnswer)
-        /// - Parameter framing: framing of the answer's body for the program.
-        case answered(framing: BodyFraming)
-        case switched(Switched)
-        /// The ClientHello of a redirected connection has begun.
-        case greeted
-        /// CONNECT was answered with 200. The program's first byte decides what follows.
-        indirect case connected(Authority, tls: TLSInside)
-        /// - Parameter isAnswered: whether the program has received the 200.
-        case tunnelled(isAnswered: Bool)
-    }
-
-    struct Asked {
-        var has100 = false
-        /// Whether the upstream waits for the program's next bytes.
-        var awaitsBody = false
-        /// A piece of the body has been sent.
-        var hasBody = false
-    }
-
-    struct Switched {
-        /// Whether the program ended its side, and this end can't be passed on.
-        var isLeaving = false
-        var hasUpstreamEnded = false
-    }
-
-    /// Reason for a pause of the transfer. A pause does not change the state.
-    enum Pause {
-        case none
-        /// The transfer waits until the program takes a part of the answer.
-        case room
-        /// The transfer waits for the loop's next turn, because other connections need time.
-        case turn
-    }
-
-    /// Earlier attempts. A retry follows a lost connection or an unprocessed request. A replay follows a refused token.
-    struct Attempts {
-        var isRetried = false
-        var isReplayed = false
-        var wantsNonce = false
-        var hasNonce = false
-        /// Whether the request was sent again after a refusal. A second refusal passes, so no API gets it three times.
-        var wasRefused: Bool { isReplayed || hasNonce }
-        /// Number of times that the head was withheld, usually because the token expired in the wait for a connection.
-        var renewals = 0
-        static let maxRenewals = 3
-    }
-
-    var request = Request()
-    var state = State.deciding
-    var attempts = Attempts()
-    var pause = Pause.none
+    private(set) var request: Request
+    private(set) var state = State.deciding
+    private(set) var attempts = Attempts()
+    private(set) var pause = Pause.none
     /// Whether the deadline has to be set again.
-    var hasNewTime = false
+    private var hasNewTime = false
     /// Action decided during a call from the upstream's stream. `ended` returns it.
-    var outcome: Action?
+    private var outcome: Action?
     /// Whether the answer is a stream of events, which may come rarely.
-    var isEventStream = false
+    private(set) var isEventStream = false
     /// Status of a gRPC call; `nil` for other requests, and before the status is known.
-    var callStatus: GRPCStatus?
+    private(set) var callStatus: GRPCStatus?
     /// Whether a gRPC call's answer does not show yet whether the server accepted the token.
-    var awaitsStatus = false
+    private var awaitsStatus = false
 
-    // MARK: Queries
-
-    /// Whether the head of the final answer, of a 101 or of the 200 to CONNECT was written to the program.
-    @inline(__always) var isAnswered: Bool {
-        switch state {
-        case .answered, .switched, .connected: true
-        case .tunnelled(let isAnswered): isAnswered
-        case .deciding, .delayed, .collecting, .awaitingToken, .asked, .refused, .announced, .greeted: false
-        }
-    }
-
-    /// Whether this is a further attempt to send the request.
-    var isSentAgain: Bool { attempts.isReplayed || attempts.isRetried || attempts.hasNonce }
-
-    /// Whether both sides may be silent for hours.
-    var mayBeSilent: Bool { request.isGRPC || isEventStream || isSwitched }
-    var isSwitched: Bool { if case .switched = state { true } else { false } }
-    var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    /// Whether an HTTP request waits for another party than its program; `false` for a delayed 407. Used only after the
-    /// program has ended its side.
-    var awaitsOthers: Bool {
-        switch state {
-        case .deciding, .collecting, .awaitingToken, .asked, .refused, .announced, .answered: pause != .room
-        case .delayed, .switched, .greeted, .connected, .tunnelled: false
-        }
-    }
+    init(_ request: Request = Request()) { self.request = request }
 
     // MARK: Before the upstream
 
-    /// Delays the 407 for a wrong password.
-    mutating func delay() {
-        state = .delayed
+    /// Begins a state whose wait has its own deadline.
+    private mutating func wait(in state: State) {
+        self.state = state
         hasNewTime = true
     }
+
+    /// Delays the 407 for a wrong password.
+    mutating func delay() { wait(in: .delayed) }
 
     /// Ends the delay of the 407.
     mutating func endDelay() { state = .deciding }
 
     /// Notes that the request was admitted and goes to an upstream.
     mutating func forward(_ admitted: Admitted) {
+        request.replaysUnauthorized = admitted.rule?.settings.onUnauthorized == .replay
         request.offersUpgrade = admitted.upgrade != nil
         request.awaitsWholeBody = request.offersUpgrade && request.framing != .none && request.framing != .length(0)
         if admitted.isLast, !admitted.staysIfIgnored { request.keepsAlive = false }
@@ -151,34 +48,18 @@ struct Exchange {
 
     /// Begins the reading of a ClientHello that came without a CONNECT.
     mutating func greet() -> Action {
-        state = .greeted
-        hasNewTime = true
+        wait(in: .greeted)
         return .readHello
     }
 
     /// Handles a complete ClientHello. `request` is the CONNECT that the proxy made for it.
     mutating func helloCame(_ request: Request) {
         self.request = request
-        state = .deciding
-        hasNewTime = true
+        wait(in: .deciding)
     }
 
     /// Notes that CONNECT gets its 200 without a dial.
-    mutating func connect(to authority: Authority, tls: TLSInside) {
-        state = .connected(authority, tls: tls)
-        hasNewTime = true
-    }
-
-    /// Handles the program's first byte inside CONNECT. 0x16 begins TLS (RFC 8446, section 5.1), any other byte HTTP.
-    func firstByteCame(_ byte: UInt8) -> Action {
-        guard case .connected(let authority, let tls) = state else { return .wait }
-        guard byte == 0x16 else { return .serveInside(authority, .http) }
-        return switch tls {
-        case .refused: .endConnect(.connectRefused)
-        case .tunnelled: .openTunnel(authority)
-        case .intercepted: .serveInside(authority, .https)
-        }
-    }
+    mutating func connect(to authority: Authority, tls: TLSInside) { wait(in: .connected(authority, tls: tls)) }
 
     /// - Parameter isRedirected: whether the connection was redirected: its program has received no 200.
     mutating func tunnel(isRedirected: Bool) {
@@ -187,21 +68,20 @@ struct Exchange {
     }
 
     /// Begins to read and keep the whole body before the request is sent.
-    mutating func collect() {
+    /// - Returns: whether the proxy sends 100 itself: it contacts the upstream only after it has read the whole body.
+    mutating func collect() -> Bool {
         state = .collecting
         request.awaitsWholeBody = false
+        defer { request.expectsContinue = false }
+        return request.expectsContinue
     }
 
-    mutating func collected() {
-        state = .deciding
-        hasNewTime = true
-    }
+    mutating func collected() { wait(in: .deciding) }
 
     /// Begins a wait for a token: for the first attempt, for another attempt, or after a 401.
     mutating func awaitToken() {
-        hasNewTime = true
         let refusal: HeldAnswer? = if case .refused(let answer) = state { answer } else { nil }
-        state = .awaitingToken(instead: refusal)
+        wait(in: .awaitingToken(instead: refusal))
     }
 
     /// Handles the end of the wait for a token.
@@ -209,22 +89,17 @@ struct Exchange {
     ///   - error: `nil` if a token came.
     ///   - hasSuspect: whether a suspect token exists. It is sent if no other token came, but not on a replay.
     ///   - problem: answer to the program if there is an error.
-    mutating func tokenArrived(
-        _ error: HeimdallrError?, hasSuspect: Bool, _ problem: Problem
-    ) -> Action {
+    mutating func tokenArrived(_ error: HeimdallrError?, hasSuspect: Bool, _ problem: Problem) -> Action {
         guard case .awaitingToken(let instead) = state else { return .wait }
         state = .deciding
-        let needsNewConnection = attempts.isRetried && !attempts.isReplayed
-        guard let error else { return .send(newConnection: needsNewConnection) }
+        guard let error else { return .send(newConnection: attempts.needsNewConnection) }
         if instead != nil, error == .needsAuthentication { return .fail(problem) }
         if let instead, instead.isWhole { return .pass(instead) }
-        return hasSuspect && !attempts.isReplayed ? .sendSuspect(newConnection: needsNewConnection) : .fail(problem)
+        guard hasSuspect, !attempts.isReplayed else { return .fail(problem) }
+        return .sendSuspect(newConnection: attempts.needsNewConnection)
     }
 
-    mutating func ask() {
-        state = .asked(Asked())
-        hasNewTime = true
-    }
+    mutating func ask() { wait(in: .asked(Asked(isBodyDue: !request.expectsContinue))) }
 
     // MARK: The program
 
@@ -232,24 +107,192 @@ struct Exchange {
     mutating func bodyAsked(isThere: Bool) {
         if case .asked(var asked) = state {
             asked.awaitsBody = !isThere
-            if isThere { asked.hasBody = true }
+            if isThere { asked.isBodyDue = true }
             state = .asked(asked)
         }
         if isThere || !isAnswered { hasNewTime = true }
     }
-
-    /// Handles more bytes from the program, or the body's end.
-    func bodyArrived() -> Action {
-        if case .connected = state { return .lookInside }
-        if case .greeted = state { return .readHello }
-        return isCollecting ? .collectBody : .resumeUpload
-    }
-
-    func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.row.error) : .fail(problem) }
 
     /// Notes a problem during a call from the upstream's stream. The stream then ends, and `ended` returns the action.
     mutating func stop(_ problem: Problem) { outcome = failed(problem) }
 
     /// Notes during a call from the upstream's stream that the program is gone.
     mutating func programGone() { outcome = .leave(closes: false) }
+
+    // MARK: The answer
+
+    mutating func judge(_ answer: borrowing ResponseHead, _ findings: Findings) -> Verdict {
+        hasNewTime = true
+        if answer.isInterim {
+            if answer.status == 100, case .asked(var asked) = state {
+                asked.isBodyDue = true
+                state = .asked(asked)
+            }
+            return request.isHTTP10 ? .read : .forwardInterim
+        }
+        callStatus = findings.callStatus
+        if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(.unaskedUpgrade) }
+        let wantsToken = findings.isTokenRefused && request.replaysUnauthorized
+        if findings.canSendAgain, findings.wantsNonce || wantsToken, !attempts.wasRefused {
+            attempts.wantsNonce = findings.wantsNonce
+            // To read on, the stream must stay open. It would then send the rest of the request's body, which may
+            // exceed `max_replay_bytes`. The body of a 401 that asks for a nonce is not read: it is rarely passed on.
+            let readsOn = findings.isRequestComplete && !attempts.wantsNonce
+            state = .refused(HeldAnswer(head: copy answer, lacksBody: !readsOn && !request.isHead))
+            return readsOn ? .read : .stop
+        }
+        awaitsStatus = findings.awaitsStatus
+        if awaitsStatus, findings.canSendAgain, request.replaysUnauthorized, !attempts.wasRefused {
+            state = .announced(HeldAnswer(head: copy answer))
+            pause = .turn
+            return .read
+        }
+        // 417 refuses the Expect field. Only the program can repeat the request without it.
+        if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
+        return .forward
+    }
+
+    /// Ends the hold of a gRPC call's answer. Returns its head, which must now be written; `nil` if no head is held.
+    mutating func release() -> HeldAnswer? {
+        guard case .announced(let answer) = state else { return nil }
+        state = .deciding
+        return answer
+    }
+
+    /// Notes that the answer's head is sent, and decides whether the program's connection stays open.
+    /// - Parameters:
+    ///   - isRequestComplete: whether the request's body has been read.
+    ///   - mustClose: whether the listener or the process is ending.
+    /// - Returns: the framing of the answer's body for the program.
+    mutating func answer(
+        status: Int, framing: BodyFraming, isEventStream: Bool = false, isRequestComplete: Bool, mustClose: Bool
+    ) -> BodyFraming {
+        self.isEventStream = isEventStream
+        let isOpen = framing == .chunked || framing == .untilClose
+        let framing = !isOpen ? framing : request.isHTTP10 ? .untilClose : .chunked
+        // HTTP/1.0 has no chunks: the end of the connection ends the body.
+        let endsByClose = isOpen && request.isHTTP10
+        if mustClose || endsByClose || !isRequestComplete && leavesBodyUnread(status) { request.keepsAlive = false }
+        state = .answered(framing: framing)
+        return framing
+    }
+
+    mutating func switchProtocols() {
+        request.keepsAlive = false
+        state = .switched(Switched())
+    }
+
+    /// Notes that the program of an upgraded connection ended its side.
+    /// - Parameter isPassedOn: whether the upstream learns of this end.
+    mutating func programEndedItsSide(isPassedOn: Bool) {
+        hasNewTime = true
+        if !isPassedOn, case .switched(var switched) = state {
+            switched.isLeaving = true
+            state = .switched(switched)
+        }
+    }
+
+    /// Notes that the upstream of an upgraded connection ended its side.
+    mutating func upstreamEndedItsSide() {
+        hasNewTime = true
+        guard case .switched(var switched) = state else { return }
+        switched.hasUpstreamEnded = true
+        state = .switched(switched)
+    }
+
+    /// Keeps a piece of the held answer's body.
+    /// - Returns: `nil` if no answer is held; else whether to read on.
+    mutating func hold(_ piece: Span<UInt8>) -> Bool? {
+        guard case .refused(var answer) = state else { return nil }
+        // The state must not share the answer while it grows, or its body would be copied.
+        state = .deciding
+        let goesOn = answer.append(piece)
+        state = .refused(answer)
+        return goesOn
+    }
+
+    /// Notes a message of a gRPC call's answer.
+    /// - Returns: whether it is the first sign that the server accepted the token.
+    mutating func messageCame() -> Bool {
+        defer { awaitsStatus = false }
+        return awaitsStatus
+    }
+
+    /// Notes the status of a gRPC call, from the trailers or from the proxy.
+    /// - Returns: whether nothing had shown yet whether the server accepted the token.
+    @discardableResult
+    mutating func statusCame(_ status: GRPCStatus) -> Bool {
+        callStatus = status
+        return messageCame()
+    }
+
+    // MARK: The end
+
+    /// - Parameters:
+    ///   - isTokenRefused: whether the trailers refuse the token, and a newer token may help.
+    ///   - canSendAgain: whether the body sent so far is kept.
+    ///   - token: token of the request; `nil` without one.
+    mutating func ended(
+        _ end: UpstreamEnd, isTokenRefused: Bool = false, canSendAgain: Bool, token: AccessToken?
+    ) -> Action {
+        if let outcome {
+            self.outcome = nil
+            return outcome
+        }
+        switch state {
+        case .refused(let answer): return sendAfterRefusal(answer, end, token)
+        case .announced(let answer) where end.error == nil:
+            pause = .none
+            if isTokenRefused, canSendAgain { return sendAfterRefusal(answer, end, token) }
+            return .pass(answer.ended(by: end))
+        case .answered, .switched:
+            guard let error = end.error else { return .finish }
+            return .cut(because: Problem(error).row.error, code: end.code)
+        case .deciding, .delayed, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled:
+            break
+        }
+        guard let error = end.error else { return .fail(Problem(.responseCut)) }
+        if error.kind == .http2Missing { return .sendAgain(newConnection: false) }
+        guard canSendAgain else { return .fail(Problem(error)) }
+        if error.kind == .withheld, attempts.renew() {
+            return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
+        }
+        let isStale = error.kind == .connectionLost && end.wasReused && request.isIdempotent
+        guard isStale || end.isUnprocessed, attempts.retry() else { return .fail(Problem(error)) }
+        return .sendAgain(newConnection: !end.isUnprocessed)
+    }
+
+    /// Sends the request again after a held answer: at once with that answer's nonce, or after a wait for a new token.
+    mutating func sendAfterRefusal(_ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?) -> Action {
+        if attempts.replay() { return .sendAgain(newConnection: false) }
+        if end.error?.kind != .aborted { state = .refused(held.ended(by: end)) }
+        return .awaitToken(insteadOf: token)
+    }
+
+    // MARK: Time
+
+    /// Returns the party whose deadline must be set now; `nil` for none. While the program has to take a part of the
+    /// answer, the program's stream sets the deadline itself (`ServerConnection.waitForProgram`).
+    mutating func takeNewTime() -> Patience? {
+        defer { hasNewTime = false }
+        return hasNewTime && pause != .room ? patience : nil
+    }
+
+    /// Drops the deadline and the pause of an ended request.
+    mutating func settle() { (hasNewTime, pause) = (false, .none) }
+
+    /// Notes that bytes passed in either direction, so the deadline begins anew.
+    mutating func pieceCame() { hasNewTime = true }
+
+    /// Notes that the program takes no more of the answer for now.
+    mutating func roomIsGone() { if pause == .none { pause = .room } }
+
+    /// Notes that the request's share of the loop's turn is spent.
+    mutating func shareIsSpent() { pause = .turn }
+
+    /// Ends the pause of an answer or of the reading of a body.
+    mutating func resume() {
+        if pause == .room { hasNewTime = true }
+        pause = .none
+    }
 }

@@ -127,7 +127,12 @@ extension Forwarder: UpstreamStreamDelegate {
     func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
         defer { keepTime() }
         let progress = stream.progress
-        switch JudgePhase.run(&context, answer, progress) {
+        let findings: Exchange.Findings
+        do throws(Problem) { findings = try JudgePhase.run(&context, answer, progress) } catch {
+            context.exchange.stop(error)
+            return false
+        }
+        switch context.exchange.judge(answer, findings) {
         case .forward: AnswerPhase.writeHead(answer, progress, &context)
         case .forwardInterim: AnswerPhase.writeInterim(answer, context)
         case .read: break
@@ -139,7 +144,7 @@ extension Forwarder: UpstreamStreamDelegate {
 
     func answerRoom() -> Int {
         let room = stream.answerRoom()
-        if room == 0, context.exchange.pause == .none { context.exchange.pause = .room }
+        if room == 0 { context.exchange.roomIsGone() }
         return room
     }
 

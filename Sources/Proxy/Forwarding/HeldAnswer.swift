@@ -5,15 +5,29 @@ import WireText
 struct HeldAnswer {
     let head: ResponseHead
     private(set) var body: [UInt8] = []
-    var trailers: [(name: [UInt8], value: [UInt8])] = []
+    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
     /// Whether the program can get the whole answer.
-    var isWhole = true
+    private(set) var isWhole = true
     private(set) var received = 0
 
     /// Length of the longest body that is kept.
     static let limit = 64 * 1024
     /// Length of the body after which the exchange with the upstream is aborted.
     private static let mostRead = 1 << 20
+
+    /// - Parameter lacksBody: whether the body, if the answer has one, is not read.
+    init(head: ResponseHead, lacksBody: Bool = false) {
+        self.head = head
+        isWhole = !lacksBody || head.framing == .none || head.framing == .length(0)
+    }
+
+    /// Returns the answer with what its end brought.
+    func ended(by end: UpstreamEnd) -> HeldAnswer {
+        var answer = self
+        answer.trailers = end.trailers
+        if end.error != nil { answer.isWhole = false }
+        return answer
+    }
 
     /// - Returns: whether to read on.
     mutating func append(_ piece: Span<UInt8>) -> Bool {

@@ -9,10 +9,9 @@ import Testing
 struct ExchangeTests {
     /// The upstream has the request.
     private func exchange(_ change: (inout Exchange.Request) -> Void = { _ in }) -> Exchange {
-        var exchange = Exchange()
-        exchange.request.keepsAlive = true
-        exchange.request.isIdempotent = true
-        change(&exchange.request)
+        var request = Exchange.Request(isIdempotent: true, keepsAlive: true)
+        change(&request)
+        var exchange = Exchange(request)
         exchange.ask()
         return exchange
     }
@@ -195,7 +194,7 @@ struct ExchangeTests {
         exchange.pieceCame()
         #expect(exchange.takeNewTime() == .upstream)
         exchange.pieceCame()
-        exchange.pause = .room
+        exchange.roomIsGone()
         #expect(exchange.takeNewTime() == nil)
         #expect(!exchange.awaitsOthers)
         #expect(text(exchange.turnCame()) == "wait")
@@ -203,7 +202,31 @@ struct ExchangeTests {
         exchange.resume()
         #expect(exchange.awaitsOthers)
         #expect(exchange.takeNewTime() == .upstream, "an upstream that stalls then has no deadline")
-        exchange.pause = .turn
+        exchange.shareIsSpent()
+        #expect(text(exchange.roomCame()) == "wait")
+        #expect(text(exchange.turnCame()) == "resumeAnswer")
+    }
+
+    @Test func `the proxy sends 100 itself, once, if it reads the body before the upstream is asked`() {
+        var exchange = Exchange(Exchange.Request(framing: .length(3), expectsContinue: true))
+        #expect(exchange.collect() == true)
+        #expect(!exchange.request.expectsContinue, "the upstream sends another 100")
+        #expect(exchange.collect() == false)
+    }
+
+    @Test func `of a gRPC call, only the first sign shows that the server accepted the token`() throws {
+        var exchange = exchange { $0.isGRPC = true }
+        #expect(exchange.judge(try head(200), Exchange.Findings(awaitsStatus: true)) == .forward)
+        #expect(exchange.messageCame() == true)
+        #expect(exchange.messageCame() == false)
+        #expect(exchange.statusCame(.unauthenticated) == false)
+        #expect(exchange.callStatus == .unauthenticated)
+    }
+
+    @Test func `a request that waits for its turn does not begin to wait for room`() {
+        var exchange = exchange()
+        exchange.shareIsSpent()
+        exchange.roomIsGone()
         #expect(text(exchange.roomCame()) == "wait")
         #expect(text(exchange.turnCame()) == "resumeAnswer")
     }

@@ -11,10 +11,9 @@ enum AnswerPhase {
     static func writeHead(_ answer: borrowing ResponseHead, _ progress: StreamProgress, _ context: inout Context) {
         let ends = context.exchange.request.offersUpgrade && endsOffer(answer.status, context.stream)
         let framing = context.exchange.answer(
-            status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
-            mustClose: progress.mustClose || ends)
+            status: answer.status, framing: answer.framing, isEventStream: isEventStream(answer),
+            isRequestComplete: progress.isRequestComplete, mustClose: progress.mustClose || ends)
         context.ledger.status = answer.status
-        if framing == .chunked || framing == .untilClose { context.exchange.isEventStream = isEventStream(answer) }
         // No replay follows an answer, so the kept bytes of a long upload can be freed.
         if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
@@ -28,9 +27,10 @@ enum AnswerPhase {
         context.ledger.bytesSent += UInt64(count)
     }
 
-    /// Whether the answer is `text/event-stream`, alone or with parameters.
+    /// Whether the answer is `text/event-stream`, alone or with parameters, and without a known end.
     private static func isEventStream(_ answer: borrowing ResponseHead) -> Bool {
-        guard let index = answer.index(of: .contentType) else { return false }
+        guard answer.framing == .chunked || answer.framing == .untilClose, let index = answer.index(of: .contentType)
+        else { return false }
         let line = answer.bytes
         let value = line.span[answer.fields[index].value]
         guard value.count >= eventStream.count else { return false }
@@ -108,7 +108,7 @@ enum AnswerPhase {
     ) -> BodyTaking {
         context.exchange.resume()
         guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
-            context.exchange.pause = .turn
+            context.exchange.shareIsSpent()
             return .partly(0)
         }
         if let goesOn = context.exchange.hold(body) { return goesOn ? .taken : .abort }
@@ -125,7 +125,7 @@ enum AnswerPhase {
         }
         noteSent(count, &context)
         guard count < body.count else { return .taken }
-        context.exchange.pause = .room
+        context.exchange.roomIsGone()
         return .partly(count)
     }
 
@@ -142,7 +142,7 @@ enum AnswerPhase {
         context.ledger.note(problem, isGRPC: isGRPC)
         let rule = context.admitted.rule
         if isGRPC {
-            context.exchange.callStatus = problem.row.grpcStatus
+            context.exchange.statusCame(problem.row.grpcStatus)
             return writeOwn(
                 Problem.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context, problem.appendCallFields)
         }

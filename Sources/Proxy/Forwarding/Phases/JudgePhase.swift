@@ -5,49 +5,51 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Reads from an answer's head whether the token was accepted. If a person has to sign in, a problem replaces the
-/// answer. Otherwise `Exchange.judge` decides the next step.
+/// Reads from an answer's head whether the token was accepted. `Exchange.judge` decides the next step.
 enum JudgePhase {
+    /// - Throws: the problem that replaces the answer, for example if a person has to sign in.
     static func run(
         _ context: inout Context, _ answer: borrowing ResponseHead, _ progress: StreamProgress
-    ) -> Exchange.Verdict {
+    ) throws(Problem) -> Exchange.Findings {
         let isCall = context.exchange.request.isGRPC && !answer.isInterim
         if !answer.isInterim { context.ledger.times.answer(context.shard.loop.now) }
-        if isCall { context.exchange.callStatus = GRPCStatus(answer) }
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
+        if isCall { findings.callStatus = GRPCStatus(answer) }
         // Only a next proxy answers 407 (RFC 9110, section 15.5.8). The program would take it for this proxy's.
         if answer.status == 407, let settings = context.upstream?.rule.settings, settings.proxy != .none,
             context.admitted.destination?.origin.scheme == .http
         {
             let error = TransportError(.proxy, message: "the next proxy's response 407")
             RecordPhase.report(error, &context)
-            return context.exchange.refuse(Problem(error))
+            throw Problem(error)
         }
-        if let upstream = context.upstream, upstream.enrols, let problem = signInProblem(answer, upstream, context) {
-            return context.exchange.refuse(problem)
+        if let upstream = context.upstream, upstream.enrols,
+            let problem = signInProblem(answer, findings, upstream, context)
+        {
+            throw problem
         }
         if context.token != nil {
             findings.wantsNonce = takesNonce(answer, &context)
-            findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
+            findings.awaitsStatus = isCall && answer.status == 200 && findings.callStatus == nil
             if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
-            if refuses(answer, context), !findings.isTokenRefused, !findings.wantsNonce,
+            if refuses(answer, findings, context), !findings.isTokenRefused, !findings.wantsNonce,
                 isPersonNeeded(context), let token = context.token, tokenRefusal(answer, of: token) != nil
             {
-                return context.exchange.refuse(signInNeeded(context))
+                throw signInNeeded(context)
             }
         }
-        return context.exchange.judge(answer, findings)
+        return findings
     }
 
     // MARK: Rule 7
 
     /// Whether the answer refuses a credential: status 401, UNAUTHENTICATED of gRPC, or as the upstream's
     /// `token_rejected` says.
-    private static func refuses(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
-        guard answer.status >= 400 else {
-            return answer.status == 200 && context.exchange.callStatus == .unauthenticated
-        }
+    private static func refuses(
+        _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: Context
+    ) -> Bool {
+        guard answer.status >= 400 else { return answer.status == 200 && findings.callStatus == .unauthenticated }
         if answer.status == 401 { return true }
         guard let rejection = context.upstream?.rule.settings.tokenRejected,
             rejection.statuses.contains(answer.status)
@@ -72,12 +74,12 @@ enum JudgePhase {
         _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: inout Context
     ) -> Bool {
         guard let token = context.token, !findings.awaitsStatus else { return false }
-        if refuses(answer, context) {
+        if refuses(answer, findings, context) {
             guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
             return noteRefusal(saysInvalid: saysInvalid, context)
         }
         // A gateway may send a 5xx before the server has checked the token.
-        let mayPrecede = context.exchange.callStatus?.mayPrecedeTheServer ?? false
+        let mayPrecede = findings.callStatus?.mayPrecedeTheServer ?? false
         if answer.status == 101 || (200..<500).contains(answer.status) && !mayPrecede { noteAcceptance(context) }
         return false
     }
@@ -118,9 +120,7 @@ enum JudgePhase {
 
     /// Notes a message of the answer, which shows that the server accepted the token.
     static func messageCame(_ context: inout Context) {
-        guard context.exchange.awaitsStatus else { return }
-        context.exchange.awaitsStatus = false
-        noteAcceptance(context)
+        if context.exchange.messageCame() { noteAcceptance(context) }
     }
 
     /// Reads the status in the trailers. UNAUTHENTICATED makes the token suspect even after messages, because a stream
@@ -131,9 +131,7 @@ enum JudgePhase {
         else {
             return false
         }
-        let isOpen = context.exchange.awaitsStatus
-        context.exchange.awaitsStatus = false
-        context.exchange.callStatus = status
+        let isOpen = context.exchange.statusCame(status)
         guard isOpen || context.exchange.isAnswered, context.token != nil else { return false }
         guard status == .unauthenticated else {
             if isOpen, !status.mayPrecedeTheServer { noteAcceptance(context) }
@@ -150,9 +148,9 @@ enum JudgePhase {
     /// Reports the API's refusal, with its challenge if there is one, to the OAuth client of `client: auto`.
     /// - Returns: the problem to send instead of the answer, if a person has to sign in.
     private static func signInProblem(
-        _ answer: borrowing ResponseHead, _ upstream: Upstream, _ context: Context
+        _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ upstream: Upstream, _ context: Context
     ) -> Problem? {
-        let isRefusal = refuses(answer, context)
+        let isRefusal = refuses(answer, findings, context)
         guard isRefusal || answer.status == 403, let client = context.oauthClient else { return nil }
         let values = challenges(answer)
         let known = Challenge.readable(values).challenges.filter {

@@ -40,9 +40,7 @@ enum TokenPhase {
             context.ledger.injection = rule.injection.tokens.isEmpty ? .injected : .kept
             return .next
         }
-        let replays = rule.settings.onUnauthorized == .replay
-        context.exchange.request.replaysUnauthorized = replays
-        if replays || rule.settings.provesPossession {
+        if context.exchange.request.replaysUnauthorized || rule.settings.provesPossession {
             context.stream.keepBody(upTo: rule.settings.maxReplayBytes)
         }
         context.ledger.injection = .failed

@@ -38,10 +38,7 @@ enum WholeBody {
             do { context.signing?.digest = try PayloadDigest() } catch { return .fail(.internalError) }
         }
         context.stream.keepBody(upTo: limit, isNeeded: true)
-        context.exchange.collect()
-        if context.exchange.request.expectsContinue {
-            // The proxy sends 100 itself: it contacts the upstream only after it has read the whole body.
-            context.exchange.request.expectsContinue = false
+        if context.exchange.collect() {
             context.stream.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in }
         }
         return .collectBody
@@ -54,7 +51,7 @@ enum WholeBody {
         var bytes: InlineArray<16384, UInt8> = .init(repeating: 0)
         while true {
             guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
-                context.exchange.pause = .turn
+                context.exchange.shareIsSpent()
                 return .wait
             }
             var span = bytes.mutableSpan
