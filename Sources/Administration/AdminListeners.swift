@@ -13,7 +13,7 @@ extension ServerSettings {
         settings.maxHeaderBytes = 16 * 1024
         settings.maxFieldBytes = 8 * 1024
         settings.maxFields = 100
-        settings.ownCookies = Array("heimdallr-".utf8)
+        settings.ownCookies = "heimdallr-"
         settings.maxConnections = 256
         settings.whenFull = .replace
         settings.pipelinePause = Timeout(.milliseconds(200))

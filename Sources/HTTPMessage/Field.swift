@@ -43,7 +43,7 @@ enum FieldLine {
         let line = line.extracting(first: end)
         let nameEnd = ASCII.endOfToken(line, start)
         var index = nameEnd
-        if ofAnswer { while index < end, ASCII.isBlank(line[index]) { index += 1 } }
+        if ofAnswer, index < end, line[index] != ASCII.colon { index = endOfBlanks(line, index) }
         guard index < end, line[index] == ASCII.colon, nameEnd > start else {
             throw nameError(nameEnd < end ? line[nameEnd] : ASCII.cr, isFirst: nameEnd == start)
         }
@@ -88,6 +88,13 @@ enum FieldLine {
 
     /// Limit of a field name's bytes in an error.
     private static let shownName = 40
+
+    @inline(never)
+    private static func endOfBlanks(_ line: Span<UInt8>, _ start: Int) -> Int {
+        var index = start
+        while index < line.count, ASCII.isBlank(line[index]) { index += 1 }
+        return index
+    }
 
     /// Returns the error with the place of the line: its number in the head, and its field's name.
     static func error(_ error: MessageError, in line: Span<UInt8>, number: Int) -> MessageError {

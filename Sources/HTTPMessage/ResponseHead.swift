@@ -96,6 +96,7 @@ public struct ResponseHead: Sendable {
         }
     }
 
+    @inline(__always)
     private mutating func takeLine(_ line: Span<UInt8>, _ allowHTTP2: Bool) throws(MessageError) -> Bool {
         let end = try Self.contentEnd(of: line)
         let offset = bytes.count

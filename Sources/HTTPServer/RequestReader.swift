@@ -58,7 +58,7 @@ struct RequestReader: ~Copyable {
     /// - Returns: whether bytes were removed, so that the head can be parsed again.
     private mutating func removeForeignCookies(_ settings: ServerSettings, _ removed: inout Int) -> Bool {
         guard let own = settings.ownCookies, removed <= ForeignCookies.mostBytes,
-            let rest = ForeignCookies.removed(from: input.buffer.bytes, except: own)
+            let rest = ForeignCookies.removed(from: input.buffer.bytes, except: Array(own.description.utf8))
         else { return false }
         removed += input.count - rest.count
         input.buffer.removeAll()

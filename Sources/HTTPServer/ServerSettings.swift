@@ -32,7 +32,7 @@ public struct ServerSettings: Sendable {
     public var maxFieldBytes = Int.max
     /// Beginning of the names of the server's own cookies; `nil`: all cookies count. Others are removed from a head that
     /// is too large, and the Cookie field may be larger than `maxFieldBytes`.
-    public var ownCookies: [UInt8]?
+    public var ownCookies: StaticString?
     /// Pause before a pipelined request, which the program sent before the previous answer. Without a pause, a few
     /// hundred pipelining programs would delay programs that send one request at a time.
     public var pipelinePause: Timeout?

@@ -21,13 +21,13 @@ public final class Heimdallr: Sendable {
     let certificate: (@Sendable () -> UInt64)?
     /// Returns the client whose sign-in this client uses.
     let subject: (@Sendable () -> Heimdallr?)?
-    /// Whether `checkBinding()` has anything to check.
-    private let isBound: Bool
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     /// Clients of the callers, if callers' tokens are exchanged; `nil`: the client has its own token.
     let callers: CallerClients?
     private let broadcast = EventBroadcast()
     private let state: Mutex<State>
+    /// Follows `state`, under its lock.
+    private let inUse = Mutex<TokenInUse?>(nil)
 
     private struct State {
         var lifeCycle: TokenLifeCycle
@@ -81,7 +81,6 @@ public final class Heimdallr: Sendable {
         turns = TokenRequestLimiter(.one, clock: clock)
         certificate = configuration.certificate
         subject = (grant as? IdentityAssertionGrant)?.provider
-        isBound = certificate != nil || subject != nil
         self.onTokenRequest = onTokenRequest
         requests = TokenRequests(
             configuration, credentials, grant, parser, LimitedHTTPClient(httpClient, limiter), clock)
@@ -128,7 +127,6 @@ public final class Heimdallr: Sendable {
         turns = TokenRequestLimiter(.one, clock: clock)
         certificate = blueprint.requests.configuration.certificate
         subject = nil
-        isBound = certificate != nil
         onTokenRequest = { report in
             asked(report)
             blueprint.onTokenRequest?(report)
@@ -147,13 +145,15 @@ public final class Heimdallr: Sendable {
 
     // MARK: The token
 
+    /// Whether `checkBinding()` has anything to check.
+    private var isBound: Bool { certificate != nil || subject != nil }
+
     /// Returns a valid token, if there is one. Never waits. Starts a background refresh when one is due.
     /// - Parameter resource: a name from a small set, for example the origin; `nil`: any resource. After this resource
     ///   has refused a token, the result is `nil` until a new token was fetched.
     public func currentToken(for resource: String? = nil) -> AccessToken? {
         if isBound { checkBinding() }
-        let now = clock.now()
-        if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
+        if let token = inUse.withLock({ $0 })?.token(at: clock.now()) { return token }
         return apply { $0.use(for: resource, $1) }
     }
 
@@ -235,6 +235,7 @@ public final class Heimdallr: Sendable {
         let (answer, resumptions, followers): (Answer, [Resumption], [@Sendable () -> Void]) = state.withLock { state in
             let identity = state.lifeCycle.identity
             let answer = body(&state.lifeCycle, moment)
+            inUse.withLock { $0 = state.lifeCycle.inUse }
             var resumptions: [Resumption] = []
             for action in state.lifeCycle.takeActions() { perform(action, &state, &resumptions) }
             setAlarm(&state)

@@ -263,7 +263,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         let next = min(timers.next ?? lag.due, lag.due)
         guard next.nanoseconds != .max else { return -1 }
         // Counted from the last wake-up (`now`), so the wait may be too long by the handlers' time in this turn.
-        return Int32(next.since(now).wholeMilliseconds)
+        guard next > now else { return 0 }
+        return Int32(min(UInt64(Int32.max), (next.nanoseconds - now.nanoseconds - 1) / 1_000_000 + 1))
     }
 }
 

@@ -11,7 +11,7 @@ struct ForeignCookieTests {
         var settings = ServerSettings()
         settings.maxHeaderBytes = 16 << 10
         settings.maxFieldBytes = 8 << 10
-        settings.ownCookies = Array("own-".utf8)
+        settings.ownCookies = "own-"
         return settings
     }
 

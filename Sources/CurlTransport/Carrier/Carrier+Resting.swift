@@ -2,23 +2,34 @@ import Reactor
 
 // A peer that has gone without a word.
 extension Carrier {
-    /// Time after which the kernel has sent the bytes three times on most networks.
-    private static let reactionTime = Duration.seconds(1)
+    /// Nanoseconds after which the kernel has sent the bytes three times on most networks.
+    private static let reactionTime: UInt64 = 1_000_000_000
 
-    /// Looks later whether the peer has acknowledged the next bytes.
-    func awaitReaction() {
-        membership.busySince = pool.now
+    /// Looks later whether the peer has acknowledged the next bytes. A timer that is set stays, because moving it would
+    /// be a cost of each request.
+    @inline(__always)
+    func awaitReaction(_ now: LoopTime) {
+        membership.busySince = now
+        if !membership.awaitsReaction { lookForReaction(at: now.advanced(by: Self.reactionTime)) }
+    }
+
+    private func lookForReaction(at time: LoopTime) {
+        membership.awaitsReaction = true
         if reactionTimer == nil, let loop = engine?.loop {
             reactionTimer = LoopTimer(on: loop) { [unowned self] in lookForReaction() }
         }
-        reactionTimer?.schedule(at: membership.busySince + Self.reactionTime)
+        reactionTimer?.schedule(at: time)
     }
 
     private func lookForReaction() {
+        membership.awaitsReaction = false
         guard phase == .inUse, !membership.isResting, let socket else { return }
-        switch TCPPeer(socket.descriptor).reaction(after: pool.now.since(membership.busySince)) {
+        let now = pool.now
+        let due = membership.busySince.advanced(by: Self.reactionTime)
+        if due > now { return lookForReaction(at: due) }
+        switch TCPPeer(socket.descriptor).reaction(after: now.since(membership.busySince)) {
         case .heard: break
-        case .unknown: reactionTimer?.schedule(at: pool.now + Self.reactionTime)
+        case .unknown: lookForReaction(at: now.advanced(by: Self.reactionTime))
         case .none:
             pool.closeIdle(before: self)
             owner?.carrierIsSilent(self)
@@ -49,7 +60,7 @@ extension Carrier {
     public func wake() {
         guard membership.isResting else { return }
         membership.isResting = false
-        awaitReaction()
+        awaitReaction(pool.now)
     }
 
     var isAtRest: Bool { phase == .idle || phase == .inUse && membership.isResting }

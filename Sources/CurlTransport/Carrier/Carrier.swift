@@ -189,10 +189,10 @@ import WireText
         }
     }
 
-    func use(by owner: any CarrierOwner) {
+    func use(by owner: any CarrierOwner, _ now: LoopTime) {
         phase = .inUse
         self.owner = owner
-        if membership.hasServed { awaitReaction() }
+        if membership.hasServed { awaitReaction(now) }
     }
 
     func ready(_ readiness: Readiness) {

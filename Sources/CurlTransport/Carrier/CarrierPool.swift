@@ -55,13 +55,13 @@ public final class CarrierPool {
         let isNew = newConnection || use != .exchanges
         if let bond, !isNew, let carrier = bond.take(origin, of: self) {
             if isFresh(carrier) {
-                carrier.use(by: owner)
+                carrier.use(by: owner, loop.now)
                 return carrier
             }
             close(carrier)
         }
         if !isNew, queue.isEmpty, let carrier = takeIdle(origin) {
-            carrier.use(by: owner)
+            carrier.use(by: owner, loop.now)
             return carrier
         }
         request.begin(origin, needsNewConnection: isNew, use: use, deadline: loop.now + options.connectTimeout)
@@ -224,7 +224,7 @@ public final class CarrierPool {
             close(carrier)
             owner?.carrierFailed(error)
         } else if let owner {
-            carrier.use(by: owner)
+            carrier.use(by: owner, loop.now)
             owner.carrierArrived(carrier)
         } else {
             close(carrier)
@@ -284,7 +284,7 @@ extension CarrierPool: TurnEndHandler {
             if !first.needsNewConnection, let carrier = takeIdle(first.origin) {
                 queue.remove(at: index)
                 guard let owner = first.finish() else { continue }
-                carrier.use(by: owner)
+                carrier.use(by: owner, loop.now)
                 owner.carrierArrived(carrier)
                 continue
             }

@@ -15,6 +15,8 @@ extension Carrier {
         var idleSince = LoopTime(nanoseconds: 0)
         /// End of the last idle time.
         var busySince = LoopTime(nanoseconds: 0)
+        /// Whether a timer is set for the reaction to the bytes sent since `busySince`.
+        var awaitsReaction = false
         /// Position in the pool's list.
         var index = 0
         var hasServed = false

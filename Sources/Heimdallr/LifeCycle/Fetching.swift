@@ -52,10 +52,8 @@ struct Fetching: Sendable {
     /// Time after which an unanswered request is given up.
     let patience: Duration
     /// The request under way. No other request is planned meanwhile.
-    private(set) var current: Fetch? { didSet { isIdle = current == nil && dueAt == nil } }
-    private(set) var dueAt: Instant? { didSet { isIdle = current == nil && dueAt == nil } }
-    /// Stored instead of computed, because each use of the token reads this property.
-    private(set) var isIdle = true
+    private(set) var current: Fetch?
+    private(set) var dueAt: Instant?
     /// Whether a secret or a certificate of the client has changed since the last request began.
     private var hasRepair = false
     private var nextID: TokenLifeCycle.FetchID = 1
@@ -68,6 +66,7 @@ struct Fetching: Sendable {
     }
 
     var isUnderWay: Bool { current != nil }
+    var isIdle: Bool { current == nil && dueAt == nil }
 
     /// Returns the earliest allowed time for a request, not before `instant`.
     func earliest(from instant: Instant) -> Instant { lastStartedAt.map { max(instant, $0 + minInterval) } ?? instant }

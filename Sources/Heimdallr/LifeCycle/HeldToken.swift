@@ -29,14 +29,8 @@ struct HeldToken: Sendable {
         announcedNeed = announcedNeed || announcesNeed
     }
 
-    /// Ends the short way of `serves`, so that the next use finds the former token.
+    /// Ends the short way of `TokenInUse`, so that the next use finds the former token.
     mutating func rest() { firstUsedAt = nil }
-
-    /// Whether the token can be used now without a change of state or the start of a refresh.
-    @inline(__always)
-    func serves(at now: Instant, refreshes: Bool) -> Bool {
-        !token.isExpired(at: now) && firstUsedAt != nil && (now < refreshAt || !refreshes)
-    }
 
     func wantsRefresh(at now: Instant) -> Bool { firstUsedAt != nil && now >= refreshAt }
 

@@ -124,6 +124,11 @@ struct Suspicions: Sendable {
         records[resource] = record
     }
 
+    /// Whether the token is suspect for any resource.
+    func concern(_ generation: Generation) -> Bool {
+        newestSuspect == generation && records.values.contains { $0.suspect == generation }
+    }
+
     /// Whether a request to `resource` should wait for the next token.
     func isSuspect(_ generation: Generation, at resource: String?) -> Bool {
         guard newestSuspect == generation, let resource else { return false }

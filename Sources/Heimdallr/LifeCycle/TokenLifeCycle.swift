@@ -145,14 +145,6 @@ struct TokenLifeCycle: Sendable {
         return suspicions.isSuspect(held.token.generation, at: resource) ? nil : held.token
     }
 
-    /// Returns the token if `use` would return it without a change of state; otherwise `nil`.
-    func tokenInUse(for resource: String? = nil, now: Instant) -> AccessToken? {
-        guard stage == .running, let held, held.serves(at: now, refreshes: fetching.isIdle),
-            !suspicions.isSuspect(held.token.generation, at: resource)
-        else { return nil }
-        return held.token
-    }
-
     /// Drops a token that a resource refused. Plans a fetch, unless several tokens were refused on their first use.
     /// Has no effect if the token was already replaced.
     mutating func reject(generation: UInt64, _ moment: Moment) {

@@ -152,8 +152,7 @@ struct HTTP1Exchange: ~Copyable {
         }
         var start = from
         if head.status == 0, heads.bytes == 0, start < bytes.count, bytes[start] == 0 {
-            guard bytes.count - start >= HTTP2FirstFrame.headerSize else { return .needMore(consumed: start) }
-            if HTTP2FirstFrame.isSettings(bytes.extracting(start...)) { throw Self.http2Only }
+            guard try Self.isNoFrame(bytes.extracting(start...)) else { return .needMore(consumed: start) }
         }
         while true {
             let index = bytes.position(of: UInt8(ascii: "\n"), from: start + heads.scanned)
@@ -177,14 +176,6 @@ struct HTTP1Exchange: ~Copyable {
             return .head(consumed: start)
         }
     }
-
-    /// Refuses bytes that can't become a status line.
-    private static func checkBeginning(_ bytes: Span<UInt8>) throws(MessageError) {
-        for index in 0..<min(bytes.count, Self.beginning.count) where bytes[index] != Self.beginning[index] {
-            throw MessageError(status: 502, detail: "The status line doesn't begin with HTTP/1.1 or HTTP/1.0.")
-        }
-    }
-    private static let beginning = Array("HTTP/1.".utf8)
 
     private mutating func settle(_ heads: inout Heads) throws(MessageError) {
         if head.isInterim {
@@ -291,7 +282,6 @@ struct HTTP1Exchange: ~Copyable {
     }
     private var isChunked: Bool { head.framing == .chunked }
 
-    static let http2Only = MessageError(status: 502, detail: "The first bytes are a SETTINGS frame of HTTP/2.")
     private static let earlySwitch = MessageError(
         status: 502, detail: "The upstream switched protocols before it had the whole request.")
     private static let lineTooLong = MessageError(

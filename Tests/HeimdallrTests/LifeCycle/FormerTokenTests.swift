@@ -61,7 +61,7 @@ import Testing
             #expect(replay(&cycle) == "T1")
             #expect(refuse(&cycle), "another request of the same moment")
             #expect(cycle.use() == "T1", "further requests")
-            #expect(cycle.life.tokenInUse(for: Self.resource, now: cycle.now) == nil, "no short way past the pause")
+            #expect(cycle.life.inUse?.token(at: cycle.now) == nil, "no short way past the pause")
             cycle.pass(1)
             #expect(cycle.use() == "T2")
             #expect(refuse(&cycle))
@@ -72,7 +72,7 @@ import Testing
             accept(&cycle)
             #expect(cycle.life.suspicions.former == nil)
             #expect(cycle.fetches.count == asked)
-            #expect(cycle.life.tokenInUse(for: Self.resource, now: cycle.now)?.value == Secret("T2"))
+            #expect(cycle.life.inUse?.token(at: cycle.now)?.value == Secret("T2"))
         }
     }
 

@@ -95,7 +95,7 @@ struct SeededGenerator: RandomNumberGenerator {
                 cycle.collect()
                 if let wake = cycle.life.nextWake { #expect(wake > cycle.now, "an alarm without end, seed \(seed)") }
             }
-            check(cycle.life.tokenInUse(now: cycle.now), cycle)
+            check(cycle.life.inUse?.token(at: cycle.now), cycle)
             for outcome in cycle.outcomes.values {
                 if case .success(let token) = outcome { #expect(!token.value.isEmpty) }
             }
