@@ -185,7 +185,8 @@ struct AddressRaceTests {
         let user = try await carriers.connect(.plain(deaf.port, host: "many.test"))
         var most = 0
         while user.record.failure == nil {
-            most = max(most, try deaf.dials)
+            // The kernel's list is read in pieces: one reading may have the socket that a new one has replaced.
+            most = max(most, min(try deaf.dials, try deaf.dials, try deaf.dials))
             try await Task.sleep(for: .milliseconds(5))
         }
         #expect((1...4).contains(most))
