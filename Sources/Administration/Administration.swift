@@ -136,7 +136,9 @@ public final class Administration: Sendable {
         let work = stopping.withLock { stopping in
             let work =
                 stopping
-                ?? Task { [servers, loop] in
+                ?? Task { [servers, loop, heartbeat] in
+                    // The task may ask the proxy's loops, which stop after this.
+                    await heartbeat.value
                     await withDiscardingTaskGroup { group in
                         for server in servers { group.addTask { await server.drain(within: .seconds(1)) } }
                     }
@@ -159,9 +161,18 @@ public final class Administration: Sendable {
         }
     }
 
-    /// Starts a task that sends a comment to all readers of `/events` every 15 seconds.
+    /// Starts a task that sends the last requests to all readers of `/events` once a second, and a comment every 15
+    /// seconds.
     private static func heartbeat(_ model: AdminModel) -> Task<Void, Never> {
-        Task { while (try? await Task.sleep(for: .seconds(15))) != nil { model.feed.beat() } }
+        Task {
+            var news = RequestNews()
+            var seconds = 0
+            while (try? await Task.sleep(for: .seconds(1))) != nil {
+                await news.send(model)
+                seconds += 1
+                if seconds.isMultiple(of: 15) { model.feed.beat() }
+            }
+        }
     }
 
     /// Returns the configured path or the default path. Logs a warning about an unsafe or unusual folder.

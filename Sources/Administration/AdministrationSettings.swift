@@ -100,6 +100,8 @@ public struct AdministrationSources: Sendable {
     /// Returns when every event loop of the proxy has responded.
     public var pulse: @Sendable () async -> Void
     public var traffic: @Sendable () async -> TrafficReport
+    /// Returns the last requests, or those after the counts of an earlier report; `nil` if none are kept.
+    public var requests: (@Sendable (_ seen: [UInt64]) async -> RecentRequests)?
     /// Explains the route of a request.
     public var route: @Sendable (_ method: String, _ url: String) async -> RouteExplanation
     /// Returns the answer that a program gets while this client has no token.

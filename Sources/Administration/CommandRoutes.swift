@@ -1,5 +1,6 @@
 import HTTPServer
 import Heimdallr
+import Reports
 
 /// Routes of the admin socket: probes, status and events as at the port, and routes that only this user may use.
 enum CommandRoutes {
@@ -56,8 +57,11 @@ enum CommandRoutes {
     }
 
     private static func why(_ model: AdminModel, _ request: ServerRequest) async -> ServerResponse {
+        if let id = request.parameter("id") {
+            return await why(model, id, isJSON: request.parameter("format") == "json")
+        }
         guard let url = request.parameter("url") else {
-            return ServerResponse.plain(400, "Give the URL: ?method=GET&url=http://…\n")
+            return ServerResponse.plain(400, "Give the URL: ?method=GET&url=http://…, or a request's ID: ?id=…\n")
         }
         let method = request.parameter("method") ?? "GET"
         let route = await model.sources.route(method, url)
@@ -67,6 +71,24 @@ enum CommandRoutes {
             ? ServerResponse(status: 200, type: "application/json", why.json(route).document)
             : ServerResponse.plain(200, why.text(route))
         return answer.marked(bad: why.isRefused(route))
+    }
+
+    /// Explains one of the last requests.
+    private static func why(_ model: AdminModel, _ id: String, isJSON: Bool) async -> ServerResponse {
+        guard let requests = model.sources.requests else {
+            return .problem(.nothingHere, "The proxy keeps no requests: admin.requests is false.\n")
+        }
+        // A program may use an ID twice: the last request counts.
+        guard let request = await requests([]).requests.last(where: { $0.id == id }) else {
+            return .problem(
+                .nothingHere,
+                "No request of that ID is among the last \(RecentRequests.most): see `heimdallr-proxy requests`.\n")
+        }
+        let answer =
+            isJSON
+            ? ServerResponse(status: 200, type: "application/json", request.json.document)
+            : ServerResponse.plain(200, Sentence.plain(request.text))
+        return answer.marked(bad: request.isRefused)
     }
 
     static func unknownClient(_ model: AdminModel, _ context: AdminContext) -> ServerResponse {

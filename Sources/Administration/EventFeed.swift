@@ -1,5 +1,6 @@
 import Cryptography
 import Heimdallr
+import Reports
 import Synchronization
 import WireText
 
@@ -57,6 +58,11 @@ final class EventFeed: Sendable {
     func send(_ event: HeimdallrEvent, _ signIn: SignInWay) {
         send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
+
+    /// Sends a finished request.
+    func send(_ request: RecentRequest) { send(frame: "event: request\ndata: \(request.json.line)\n\n") }
+
+    var hasReaders: Bool { state.withLock { !$0.readers.isEmpty } }
 
     /// Sends a comment to all readers. A failed write reveals a reader that has left.
     func beat() { send(frame: ":\n\n") }

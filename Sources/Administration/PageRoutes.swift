@@ -1,6 +1,7 @@
 import HTTPServer
 import Heimdallr
 import Logging
+import Reports
 
 /// Routes of the admin port.
 enum PageRoutes {
@@ -39,6 +40,13 @@ enum PageRoutes {
                 ? ServerResponse.plain(200, status.plain)
                 : ServerResponse(status: 200, type: "application/json", status.json)
             return response.marked(bad: status.isUnwell)
+        }
+        router.on("GET", "/requests", .data) { request, _ in
+            guard let requests = model.sources.requests else {
+                return .problem(.nothingHere, "The proxy keeps no requests: admin.requests is false.\n")
+            }
+            let report = await requests(RecentRequests.counts(request.parameter("after")))
+            return ServerResponse(status: 200, type: "application/json", report.json.document)
         }
         router.on("GET", "/events", .data) { _, _ in events(model) }
     }

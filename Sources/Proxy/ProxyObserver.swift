@@ -7,6 +7,8 @@ public struct ProxyObserver: Sendable {
     public var accessLog: (@Sendable (RequestRecord) -> Void)?
     /// Called when a request got a credential or was denied it; `nil`: no audit.
     public var audit: (@Sendable (RequestRecord) -> Void)?
+    /// Whether each loop keeps its last requests (`ProxyServer.recentRequests(after:)`).
+    public var keepsRequests = false
     /// `nil`: no spans.
     package var spans: ExchangeSpans?
     /// Called when an exchange with an upstream failed, or a tunnel could not connect.

@@ -25,7 +25,11 @@ final class ProxyShard {
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
     var limitLines = LimitLines()
-    private var requestIDs = RequestIDs()
+    /// The last requests, if `observer.keepsRequests`, and the IDs of all.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var ring = RequestRing()
     private(set) lazy var listenerTLS = ListenerTLSState(loop: loop)
     /// Listeners of enclosures by number, which is negative.
     private var enclosed: [Int: EnclosedListener] = [:]
@@ -123,7 +127,14 @@ final class ProxyShard {
 
     // MARK: Requests
 
-    func nextRequestID() -> [UInt8] { requestIDs.next() }
+    func nextRequestID() -> [UInt8] { ring.ids.next() }
+
+    func nextRequestNumber() -> UInt64 { ring.ids.nextNumber() }
+
+    /// Adds the last requests after the first `seen` to `report`.
+    func addRequests(to report: inout RecentRequests, after seen: UInt64) {
+        ring.add(to: &report, after: seen, loop.now)
+    }
 
     // MARK: Stopping
 

@@ -30,8 +30,13 @@ struct RequestIDs {
     private let prefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var count: UInt64 = 0
 
-    mutating func next() -> [UInt8] {
+    mutating func next() -> [UInt8] { text(of: nextNumber()) }
+
+    /// Takes the number of an ID whose text may never be needed.
+    mutating func nextNumber() -> UInt64 {
         count &+= 1
-        return prefix + String(count, radix: 16).utf8
+        return count
     }
+
+    func text(of number: UInt64) -> [UInt8] { prefix + String(number, radix: 16).utf8 }
 }

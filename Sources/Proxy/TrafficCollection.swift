@@ -78,6 +78,29 @@ extension ProxyServer {
     /// Returns after every loop has run a task.
     public func pulse() async { for shard in current.shards { await shard.loop.turn {} } }
 
+    /// Returns the last requests of all loops, the oldest first. Must not be called after the loops stopped.
+    /// - Parameter seen: `counts` of an earlier report, for only the requests after it.
+    public func recentRequests(after seen: [UInt64] = []) async -> RecentRequests {
+        let shards = current.shards
+        var report = RecentRequests()
+        for (index, shard) in shards.enumerated() {
+            let count = seen.count == shards.count ? seen[index] : 0
+            let former = report
+            report = await shard.loop.turn {
+                var report = former
+                shard.value.addRequests(to: &report, after: count)
+                return report
+            }
+        }
+        report.requests.sort { $0.endedAt < $1.endedAt }
+        let spare = report.requests.count - RecentRequests.most
+        if spare > 0 {
+            report.requests.removeFirst(spare)
+            report.missed += UInt64(spare)
+        }
+        return report
+    }
+
     /// Returns the sum of all loops' counters. Must not be called after the loops stopped.
     public func traffic() async -> TrafficReport {
         let (shards, layout) = (current.shards, current.plan.layout)

@@ -8,6 +8,18 @@ extension Array where Element == UInt8 {
     public mutating func append(copying span: Span<UInt8>) {
         unsafe span.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
+
+    /// Overwrites the elements from `start` on, which must exist.
+    public mutating func replace(from start: Int, copying span: Span<UInt8>) {
+        precondition(start >= 0 && span.count <= count - start)
+        guard !span.isEmpty else { return }
+        unsafe withUnsafeMutableBytes { target in
+            unsafe span.withUnsafeBytes { source in
+                _ = unsafe memcpy(
+                    target.baseAddress.unsafelyUnwrapped + start, source.baseAddress.unsafelyUnwrapped, source.count)
+            }
+        }
+    }
 }
 
 extension Span where Element == UInt8 {

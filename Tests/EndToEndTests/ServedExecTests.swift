@@ -66,6 +66,22 @@ struct ServedExecTests {
         #expect((try? await RawClient.connect(port: number)) == nil)
     }
 
+    @Test("exec --serve ends with a line on what the proxy refused, and its log goes to a file")
+    func refusals() async throws {
+        let log = directory.path(of: "proxy.log")
+        let run = try await exec(
+            "sh", "-c", "curl -sS -o /dev/null http://api.test/x; curl -sS -o /dev/null http://evil.test/y",
+            options: ["--log-level", "info", "--log-file", log])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        let lines = run.errors.split(separator: "\n")
+        #expect(lines.count == 1, "\(run.errors)")
+        #expect(run.errors.hasPrefix("heimdallr-proxy: 2 requests, 1 refused: evil.test (unknown-host"))
+        #expect(try String(contentsOfFile: log, encoding: .utf8).contains(" listening "))
+        let folder = try await exec("true", options: ["--log-file", directory.path])
+        #expect(folder.ending == .exited(1))
+        #expect(folder.errors.hasPrefix("error: --log-file: "), "\(folder.errors)")
+    }
+
     @Test func `each program under exec --serve has its own proxy`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in

@@ -7,6 +7,8 @@ struct OverviewPage {
     let status: StatusPage
     /// Token of the forms; `nil` if no random numbers are available.
     let formToken: String?
+    /// The last requests, the oldest first; `nil` if none are kept.
+    var requests: [RecentRequest]?
 
     var html: HTML {
         PageLayout(title: title, kind: "overview", reload: 30).page(
@@ -53,8 +55,19 @@ struct OverviewPage {
         \(alreadyHTML: upstreams)
         </section>
         \(alreadyHTML: untrusting)
+        \(alreadyHTML: lastRequests)
 
         """
+    }
+
+    private var lastRequests: HTML {
+        guard let requests else { return "" }
+        return """
+            <section aria-labelledby="requests-title">
+            <h2 id="requests-title">Last requests</h2>
+            \(alreadyHTML: RequestsSection(requests: requests).html)
+            </section>
+            """
     }
 
     private var untrusting: HTML {

@@ -66,6 +66,7 @@ extension Section {
         settings.hosts = list("hosts", Grammar.host) ?? []
         settings.url = value("url", Self.pageURL)
         settings.token = secret("token")
+        read("requests", into: &settings.showsRequests, Grammar.boolean)
         read("quitquitquit", into: &settings.quits, Grammar.boolean)
         return (settings, listener)
     }

@@ -10,6 +10,8 @@ public struct AdminSettings: Sendable, Equatable {
     /// Address of the page behind a front, without a slash at its end; `nil`: that of the listener.
     public var url: String?
     public var token: SecretSource?
+    /// Whether the last requests are kept, for people.
+    public var showsRequests = true
     /// Whether `POST /quitquitquit` ends the proxy.
     public var quits = false
 }

@@ -58,6 +58,9 @@ struct AdministrationAssembly {
                 return report
             },
             route: { [server] method, url in server.explain(method: method, url: url) })
+        if configuration.admin?.showsRequests == true {
+            sources.requests = { [server] in await server.recentRequests(after: $0) }
+        }
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
         sources.certificates = { [files = shared.files, clients] in

@@ -68,6 +68,7 @@ final class RunningApp: Sendable {
         enclosures.withLock { $0 }?.end()
         await shared.reloadQueue.close()
         await server.drain(within: drainTimeout, after: delay)
+        if shared.app.isForOneProgram { await tellRefusals() }
         shared.files.end()
         // No request waits for a token any more, but a rotated refresh token in an answer under way must not be lost.
         let end = max(begin + drainTimeout + delay, .now + .seconds(1))
@@ -90,6 +91,13 @@ final class RunningApp: Sendable {
         await BlockingWork.run { [audit = shared.audit] in audit.close() }
         for loop in shared.loops { loop.stop() }
         return losses
+    }
+
+    private func tellRefusals() async {
+        let summary = ProgramSummary(
+            traffic: await server.traffic(), requests: await server.recentRequests().requests,
+            untrusting: shared.watch.untrusting.current)
+        if let line = summary.line { ErrorOutput.write(.notice, "heimdallr-proxy: \(line)") }
     }
 
     private func loss(of client: RunningClient) -> Loss? {

@@ -38,7 +38,8 @@ struct SharedObjects: Sendable {
         let listeners = ListenerCertificates(counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
         stores = try await StoreAssembly(configuration: configuration, secrets: secrets, logger: logger).make()
-        watch = Watch(logger: logger, logWriter: app.log.writer, repairs: repairs)
+        watch = Watch(
+            logger: logger, logWriter: app.log.writer, repairs: repairs, isForOneProgram: app.isForOneProgram)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
         interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)

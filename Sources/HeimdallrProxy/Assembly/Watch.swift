@@ -24,7 +24,10 @@ final class Watch: Sendable {
     private let repairs: Repairs
     private let state = Mutex(State(source: (nil, nil)))
 
-    init(logger: Logger, logWriter: LogWriter, repairs: Repairs) {
+    private let isForOneProgram: Bool
+
+    init(logger: Logger, logWriter: LogWriter, repairs: Repairs, isForOneProgram: Bool = false) {
+        self.isForOneProgram = isForOneProgram
         self.repairs = repairs
         self.logger = logger
         self.logWriter = logWriter
@@ -33,6 +36,8 @@ final class Watch: Sendable {
     func observer(_ configuration: Configuration, audit: AuditStream?) -> ProxyObserver {
         var observer = ProxyObserver()
         observer.signIn = { [signIns] in signIns.hint(for: $0) }
+        // A proxy of one program tells at its end what it refused.
+        observer.keepsRequests = configuration.admin?.showsRequests ?? isForOneProgram
         if configuration.log.access {
             observer.accessLog = { [logWriter] in logWriter.write(AccessLog.line($0, logWriter.format)) }
         }

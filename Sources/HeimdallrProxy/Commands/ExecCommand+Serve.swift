@@ -20,7 +20,7 @@ extension ExecCommand {
         let credentials = try credentials(loaded, environment)
         let enclosed = enclose ? try enclosedChild(loaded, removing, start) : nil
         let settings = loaded.forOneProgram(level, isEnclosed: enclose)
-        let log = LogSetUp.bootstrap(settings.log)
+        let log = LogSetUp.bootstrap(settings.log, to: try openedLog())
         defer { log.writer.flush() }
         let served = ServedProgram()
         do {
@@ -64,6 +64,19 @@ extension ExecCommand {
             ProcessHygiene.end(try served.exitCode())
         } catch let fault as SystemCallError {
             throw exitCode(of: fault)
+        }
+    }
+
+    private func openedLog() throws -> AppendedFile? {
+        guard let logFile else { return nil }
+        do throws(AuditFault) {
+            return try AppendedFile(path: logFile) { failure in
+                if let failure { ErrorOutput.warning("the log file can't be written: \(failure.sentence)") }
+            }
+        } catch {
+            var fault = error
+            fault.setting = "--log-file"
+            throw ExitStatus.failure.error("\(fault)")
         }
     }
 

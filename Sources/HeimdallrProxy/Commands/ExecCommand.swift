@@ -11,7 +11,7 @@ struct ExecCommand: ParsableCommand {
         commandName: "exec",
         abstract: "Run a program that uses the proxy, without the variables of the proxy's secrets.",
         usage: """
-            heimdallr-proxy exec [--config <path>] [--serve [--log-level <level>]] [--enclose [--allow \
+            heimdallr-proxy exec [--config <path>] [--serve [--log-level <level>] [--log-file <path>]] [--enclose [--allow \
             <host:port>]...] [--user <name>] -- <command> [<argument> ...]
             """,
         discussion: """
@@ -26,7 +26,8 @@ struct ExecCommand: ParsableCommand {
 
             With --serve no proxy needs to run: exec starts one for this program, on a free port of 127.0.0.1 instead \
             of proxy.listen. Other listeners stay as configured. The program starts once the proxy listens. Signals go \
-            to the program. When it ends, the proxy finishes the requests in flight and ends. For jobs, CI, containers:
+            to the program. When it ends, the proxy finishes the requests in flight, says in one line on standard error \
+            what it refused, if it refused anything, and ends. For jobs, CI, containers:
 
               heimdallr-proxy exec --serve --config config.yaml -- ./job
 
@@ -61,6 +62,12 @@ struct ExecCommand: ParsableCommand {
         completion: .list(LogSettings.Level.allCases.map(\.rawValue)))
     var logLevel: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "With --serve: the file that the proxy's log is appended to.",
+            discussion: "Default: standard error, which the program shares.", valueName: "path"), completion: .file())
+    var logFile: String?
+
     @Argument(parsing: .captureForPassthrough, help: "The program and its arguments, after --.")
     var command: [String] = []
 
@@ -78,6 +85,7 @@ struct ExecCommand: ParsableCommand {
                 throw ValidationError(error.sentence)
             }
         }
+        if logFile != nil, !serve { throw ValidationError("--log-file needs --serve") }
         if !allow.isEmpty, !enclose { throw ValidationError("--allow needs --enclose") }
         for address in allow where AllowedAddress(address) == nil {
             throw ValidationError(

@@ -28,7 +28,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
         subcommands: [
             ServeCommand.self, CheckCommand.self, DoctorCommand.self, StatusCommand.self, HealthCommand.self,
             ReloadCommand.self, LoginCommand.self, LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
-            TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
+            TokenCommand.self, RequestsCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self,
+            KeygenCommand.self,
             StoreCommand.self, CACommand.self, ClientDocumentCommand.self, ConfigCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)

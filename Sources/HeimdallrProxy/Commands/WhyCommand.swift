@@ -6,7 +6,10 @@ struct WhyCommand: ParsableCommand {
         commandName: "why",
         abstract: "Show which rule and which token a request would get.",
         discussion: """
-            Sends nothing. Prints the upstream of the request, its destination, the client whose token it would carry, the \
+            `heimdallr-proxy why ID` tells what became of one of the last 200 requests. The ID stands in the log, in the \
+            proxy's answers, and in `heimdallr-proxy requests`.
+
+            With a method and a URL, sends nothing. Prints the upstream of the request, its destination, the client whose token it would carry, the \
             age of that token, and the client's last error.
 
             The exit code is 0 when the request would be forwarded, 3 when the proxy would refuse it (no rule \
@@ -16,11 +19,11 @@ struct WhyCommand: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
-    @Argument(help: "The request's method, such as GET.")
+    @Argument(help: "The request's method, such as GET; or alone, the ID of a request that has ended.")
     var method: String
 
     @Argument(help: "The URL as a program asks the proxy for it: http://HOST/PATH.")
-    var url: String
+    var url: String?
 
     @Flag(help: "Print JSON for programs.")
     var json = false
@@ -34,6 +37,11 @@ struct WhyCommand: ParsableCommand {
                 "a CONNECT tunnel carries no token, so `why` does not explain it: "
                     + "`heimdallr-proxy check` lists the allowed tunnels")
         }
+        guard let url else {
+            guard method.contains("/") || method.allSatisfy({ $0.isASCII && $0.isUppercase }) else { return }
+            let example = method.contains("://") ? method : "http://HOST/PATH"
+            throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(example)")
+        }
         guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
             if url.contains("://") {
                 throw ValidationError(
@@ -45,10 +53,8 @@ struct WhyCommand: ParsableCommand {
     }
 
     func run() throws {
-        try options.perform(
-            "GET",
-            "/why?method=\(PercentEncoding.uri.encode(method))&url=\(PercentEncoding.uri.encode(url))"
-                + (json ? "&format=json" : ""),
-            exitZero: exitZero)
+        let word = PercentEncoding.uri.encode(method)
+        let query = url.map { "method=\(word)&url=\(PercentEncoding.uri.encode($0))" } ?? "id=\(word)"
+        try options.perform("GET", "/why?" + query + (json ? "&format=json" : ""), exitZero: exitZero)
     }
 }

@@ -11,8 +11,11 @@ struct LogSetUp {
 
     /// Installs the log for the whole process. Called once. Libraries log warnings and errors only, because their lower
     /// levels show internals.
-    static func bootstrap(_ settings: LogSettings) -> LogSetUp {
-        let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsStandardError)
+    /// - Parameter file: destination of the lines; `nil` for standard error.
+    static func bootstrap(_ settings: LogSettings, to file: AppendedFile? = nil) -> LogSetUp {
+        let writer =
+            file.map { LogWriter(format: settings.format == .json ? .json : .text, output: $0) }
+            ?? LogWriter(format: format(settings.format), showsPriority: Journal.readsStandardError)
         let level = LogLevel(settings.level)
         LoggingSystem.bootstrap { label in
             LineLogHandler(writer: writer, level: level, lowest: label == Self.label ? .trace : .warning)

@@ -2,7 +2,7 @@
 import Glibc
 import Synchronization
 
-/// The audit stream's file can't be opened.
+/// The file of the audit stream or the log can't be opened.
 struct AuditFault: Error, CustomStringConvertible {
     enum Cause {
         /// open(2) failed with this `errno`, or the path is not a regular file.
@@ -13,18 +13,20 @@ struct AuditFault: Error, CustomStringConvertible {
 
     let path: String
     let cause: Cause
+    /// The key or option that names the file.
+    var setting = "audit.file"
 
     var description: String {
         switch cause {
         case .call(let number):
-            "audit.file: \(path) can't be opened: \(SystemCallError(number: number).sentence). Name a file that the proxy's "
+            "\(setting): \(path) can't be opened: \(SystemCallError(number: number).sentence). Name a file that the proxy's "
                 + "user may write to, in a folder that exists; symbolic links, pipes and devices are refused"
-        case .notOurs(let fault): "audit.file: \(path) is not written to: \(fault)"
+        case .notOurs(let fault): "\(setting): \(path) is not written to: \(fault)"
         }
     }
 }
 
-/// The file of the audit stream. Other programs may move it at any time. Any thread.
+/// The file of the audit stream, or of the log of `exec --serve`. Other programs may move it at any time. Any thread.
 final class AppendedFile: LineOutput {
     let path: String
     private let lines: LineDescriptor

@@ -12,6 +12,8 @@ struct Ledger {
     var refusal: String?
     /// Sentence on the cause, for the access log.
     var cause: String?
+    /// What would change the proxy's own answer.
+    var remedy: String?
     /// Proxy Error Type of a failure (RFC 9209, section 2.3).
     var error: String?
     var times = ExchangeTimes()
@@ -38,6 +40,7 @@ struct Ledger {
         status = isGRPC ? Problem.statusOfCalls : problem.status
         refusal = problem.row.word
         cause = problem.cause ?? cause
+        remedy = problem.phrase
         error = problem.row.error
     }
 }

@@ -12,6 +12,7 @@ enum RecordPhase {
     static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
         context.installed.requestEnded(result(context, progress), slot: slot(context))
+        if shard.observer.keepsRequests { keep(&context) }
         let mark = context.mark
         let auditSink = audit(context) == nil ? nil : shard.observer.audit
         guard shard.observer.accessLog != nil || auditSink != nil || mark != nil else { return }
@@ -94,18 +95,14 @@ enum RecordPhase {
             record.origin = admitted.destination?.origin
             record.pathPrefix = context.upstream?.rule.pathPrefix ?? []
         }
+        let destination = isSent ? admitted.destination : nil
         context.stream.request.with { head, bytes in
             guard !bytes.isEmpty else { return }
             record.method = Array(bytes[head.method].text.utf8)
-            if isSent, let destination = admitted.destination, case .path(let range) = admitted.target, !range.isEmpty {
-                record.host = destination.host
-                record.path = path(bytes[range], head)
-                return
+            withTarget(head, bytes, destination, admitted.target) { host, path, isRoot in
+                record.host = destination?.host ?? Array(host.text.utf8)
+                record.path = isRoot ? root(head) : Array(path.text.utf8)
             }
-            // A request that went to no upstream is logged with the address in its head.
-            let asked = head.asked(in: bytes)
-            record.host = (isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
-            record.path = asked.isRoot ? [root(head)] : Array(bytes[asked.path].text.utf8)
         }
     }
 
@@ -140,16 +137,37 @@ enum RecordPhase {
         return id
     }
 
-    private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
-        let end = target.position(of: UInt8(ascii: "?"))
-        // A target that is only a query has the root as its path.
-        return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
+    /// Passes on host and path of a request, without its query. Of a root (`root`) the path is empty.
+    /// - Parameter destination: where the request was sent; `nil`: the address in its head counts.
+    static func withTarget(
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ destination: Destination?, _ target: TargetForm,
+        _ body: (_ host: Span<UInt8>, _ path: Span<UInt8>, _ isRoot: Bool) -> Void
+    ) {
+        if let destination, case .path(let range) = target, !range.isEmpty {
+            let path = withoutQuery(range, in: bytes)
+            let host = destination.host
+            return body(host.span, bytes[path], path.isEmpty)
+        }
+        // A request that went to no upstream is logged with the address in its head.
+        let asked = head.asked(in: bytes)
+        if let destination {
+            let host = destination.host
+            body(host.span, bytes[asked.path], asked.isRoot)
+        } else {
+            body(bytes[asked.authority], bytes[asked.path], asked.isRoot)
+        }
     }
 
-    /// Returns the path of a target without a path: `*` for OPTIONS (RFC 9112, section 3.2.4), else `/`.
-    private static func root(_ head: RequestHead) -> UInt8 {
-        head.methodKind == .options ? UInt8(ascii: "*") : UInt8(ascii: "/")
+    private static func withoutQuery(_ range: ByteRange, in bytes: Span<UInt8>) -> ByteRange {
+        let start = Int(range.start)
+        return ByteRange(start, start + bytes[range].position(of: UInt8(ascii: "?")))
     }
+
+    /// Returns the path of a target without a path, which is the root or only a query: `*` for OPTIONS (RFC 9112, section
+    /// 3.2.4), else `/`.
+    static func root(_ head: RequestHead) -> [UInt8] { head.methodKind == .options ? asterisk : slash }
+
+    private static let (asterisk, slash) = (Array("*".utf8), Array("/".utf8))
 
     /// Reports a failed exchange with an upstream, or a failed dial for a tunnel.
     static func report(_ error: TransportError, _ context: inout Context) {
@@ -183,7 +201,8 @@ enum RecordPhase {
             }
             let start = Array("\(destination.origin.scheme.rawValue)://".utf8) + destination.host
             guard case .path(let range) = admitted.target else { return start + [UInt8(ascii: "*")] }
-            return start + rule.pathPrefix + path(bytes[range], head)
+            let path = withoutQuery(range, in: bytes)
+            return start + rule.pathPrefix + (path.isEmpty ? root(head) : [UInt8](copying: bytes[path]))
         }
     }
 }

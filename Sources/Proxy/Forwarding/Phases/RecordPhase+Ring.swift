@@ -1,0 +1,40 @@
+import HTTPMessage
+import HTTPServer
+import Reactor
+import WireText
+
+extension RecordPhase {
+    /// Keeps the request among the last ones of its loop.
+    static func keep(_ context: inout Context) {
+        let shard = context.shard
+        var entry = RequestRing.Entry(ended: shard.loop.now)
+        entry.nanoseconds = entry.ended.nanoseconds &- context.ledger.started.nanoseconds
+        entry.status = context.ledger.loggedStatus
+        entry.caller = context.admitted.caller
+        entry.rule = context.admitted.rule
+        entry.reason = context.ledger.refusal
+        entry.cause = context.ledger.cause
+        entry.remedy = context.ledger.remedy
+        let isNamed = context.stream.request.with { head, bytes in !bytes.isEmpty && head.index(of: .requestID) != nil }
+        if isNamed || context.ledger.requestID != nil {
+            entry.id = requestID(&context)
+        } else {
+            entry.idNumber = shard.nextRequestNumber()
+        }
+        let destination = context.ledger.isSent ? context.admitted.destination : nil
+        let target = context.admitted.target
+        context.stream.request.with { head, bytes in
+            // A connection that ended before its first byte has no head.
+            guard !bytes.isEmpty else { return }
+            let program = head.index(of: .userAgent).map { head.fields[$0].value } ?? .empty
+            withTarget(head, bytes, destination, target) { host, path, isRoot in
+                let (method, program) = (bytes[head.method], bytes[program])
+                guard isRoot else {
+                    return shard.ring.add(entry, method: method, host: host, path: path, program: program)
+                }
+                let root = root(head)
+                shard.ring.add(entry, method: method, host: host, path: root.span, program: program)
+            }
+        }
+    }
+}
