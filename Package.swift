@@ -124,6 +124,7 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
+                "FileSystem",
                 "Cryptography", "Proxy", "HTTP2", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport",
                 "Heimdallr",
                 "HeimdallrCurl", "Reactor", "SigV4", "Reports", "TLSServer", "TestSupport", "WireText",
@@ -153,6 +154,7 @@ let package = Package(
         .testTarget(
             name: "HeimdallrTests",
             dependencies: [
+                "FileSystem",
                 "Cryptography", "Heimdallr", "HeimdallrCurl", "HeimdallrFoundation", "HeimdallrHTTPTypes",
                 "CurlTransport", "Reactor", "SharedStore", "StoreContender", "TestSupport", "WireText",
                 .product(name: "HTTPTypes", package: "swift-http-types"),

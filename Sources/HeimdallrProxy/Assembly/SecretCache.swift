@@ -1,5 +1,6 @@
 import Administration
 import Configuration
+import FileSystem
 import Heimdallr
 import Logging
 import Synchronization

@@ -1,5 +1,6 @@
 import Configuration
 import CurlTransport
+import FileSystem
 import Heimdallr
 import SigV4
 import WireText
@@ -79,7 +80,7 @@ struct ContainerCredentials: Sendable {
         let keys = SigningKeys(
             accessKeyID: Array(id.utf8), secret: Array(secret.utf8).span, token: Array(token.utf8).span)
         let expiration = json["Expiration"] ?? .null
-        guard expiration != .null else { return .init(value: keys, ends: nil, again: .seconds(Self.maxPause)) }
+        guard expiration != .null else { return .init(keys, again: .seconds(Self.maxPause)) }
         guard let end = expiration.string.flatMap({ RFC3339.seconds($0) }) else {
             throw SecretProviderError("the container credentials' Expiration is not a time as in RFC 3339")
         }
@@ -87,7 +88,7 @@ struct ContainerCredentials: Sendable {
         guard left > 0 else { throw SecretProviderError("the container credentials have expired already") }
         let again = left > 2 * Self.margin ? left - Self.margin : left / 2
         return .init(
-            value: keys, ends: ContinuousClock.now + .seconds(left), again: .seconds(max(1, min(again, Self.maxPause))))
+            keys, ends: ContinuousClock.now + .seconds(left), again: .seconds(max(1, min(again, Self.maxPause))))
     }
 }
 

@@ -1,5 +1,6 @@
 import Configuration
 import CurlTransport
+import FileSystem
 import Heimdallr
 import Reactor
 import SigV4
@@ -18,25 +19,11 @@ public struct CredentialSources: Sendable {
 }
 
 /// Injected value other than a token. Any thread.
-enum FixedCredential: Sendable {
-    case value(FreshValue<Secret>)
-    case keys(FreshValue<SigningKeys>)
+typealias FixedCredential = FreshValue<InjectedCredential>
 
-    func start() async {
-        switch self {
-        case .value(let value): await value.start()
-        case .keys(let keys): await keys.start()
-        }
-    }
-
-    var isThere: Bool {
-        switch self {
-        case .value(let value): value.current() != nil
-        case .keys(let keys): keys.current() != nil
-        }
-    }
-
-    var value: Secret? { if case .value(let value) = self { value.current() } else { nil } }
+enum InjectedCredential: Sendable {
+    case value(Secret)
+    case keys(SigningKeys)
 }
 
 extension CredentialSources {
@@ -53,59 +40,60 @@ extension CredentialSources {
         failed: @escaping @Sendable (String, any Error) -> Void
     ) -> FixedCredential? {
         guard !injection.takesToken else { return nil }
-        let report: @Sendable (any Error) -> Void = { failed(entry, $0) }
-        if case .sigv4(let settings) = injection { return .keys(keys(settings, on: loop, failed: report)) }
-        let secrets = injection.secrets
-        let again = Self.again(secrets)
-        let make = Self.maker(injection, secrets.map(secret))
-        return .value(FreshValue(read: { .init(value: try await make(), again: again) }, failed: report))
-    }
-
-    private static func again(_ secrets: [SecretSource]) -> Duration? {
-        secrets.contains { if case .literal = $0 { false } else { true } } ? interval : nil
-    }
-
-    private func keys(
-        _ settings: SigV4Settings, on loop: EventLoop, failed: @escaping @Sendable (any Error) -> Void
-    ) -> FreshValue<SigningKeys> {
-        switch settings.credentials {
-        case .container(let container):
+        var retry = Self.interval
+        let read: @Sendable () async throws -> FixedCredential.Reading
+        if case .sigv4(let settings) = injection, case .container(let container) = settings.credentials {
+            retry = .seconds(5)
             let credentials = ContainerCredentials(
                 container, authorization: container.authorization.map(secret),
                 client: BufferedClient(options: PoolOptions(), loop: loop))
-            return FreshValue(afterFailure: .seconds(5), read: { try await credentials.read() }, failed: failed)
-        case .keys(let id, let key, let token):
-            let (identifier, secret, session) = (self.secret(id), self.secret(key), token.map(self.secret))
-            let again = Self.again(settings.secrets)
-            return FreshValue(
-                read: {
-                    let id = try await Self.checked(identifier, InjectedValue.word)
-                    let key = try await Self.checked(secret, InjectedValue.fieldValue)
-                    let token = try await Self.checked(session, InjectedValue.word)
-                    let keys = key.withSpan { key in
-                        token.withSpan { SigningKeys(accessKeyID: id.revealedBytes, secret: key, token: $0) }
-                    }
-                    return .init(value: keys, again: again)
-                }, failed: failed)
+            read = {
+                let reading = try await credentials.read()
+                return .init(.keys(reading.value), ends: reading.ends, again: reading.again)
+            }
+        } else {
+            let secrets = injection.secrets
+            let isConstant = secrets.allSatisfy { if case .literal = $0 { true } else { false } }
+            let make = maker(injection)
+            read = { .init(try await make(), again: isConstant ? nil : Self.interval) }
+        }
+        return FixedCredential(retry: (retry, retry), read: read) { outcome in
+            if case .failed(let fault, hasValue: _, isNew: true) = outcome { failed(entry, fault) }
         }
     }
 
-    private static func maker(
-        _ injection: UpstreamSettings.Injection, _ providers: [any SecretProvider]
-    ) -> @Sendable () async throws -> Secret {
+    private func maker(
+        _ injection: UpstreamSettings.Injection
+    ) -> @Sendable () async throws -> InjectedCredential {
         switch injection {
-        case .header(_, let scheme, _):
-            return { try await checked(providers.first, InjectedValue.fieldValue).after(scheme: scheme) }
-        case .query:
-            return { try await checked(providers.first, InjectedValue.fieldValue) }
+        case .header(_, let scheme, let source):
+            let value = source.map(secret)
+            return { .value(try await Self.checked(value, InjectedValue.fieldValue).after(scheme: scheme)) }
+        case .query(_, let source):
+            let value = source.map(secret)
+            return { .value(try await Self.checked(value, InjectedValue.fieldValue)) }
         case .basic(let username, let password):
-            let (name, word) = (username == nil ? nil : providers.first, password == nil ? nil : providers.last)
+            let (name, word) = (username.map(secret), password.map(secret))
             return {
-                .basic(
-                    username: try await checked(name, InjectedValue.username),
-                    password: try await checked(word, InjectedValue.password))
+                .value(
+                    .basic(
+                        username: try await Self.checked(name, InjectedValue.username),
+                        password: try await Self.checked(word, InjectedValue.password)))
             }
-        case .sigv4: return { throw SecretProviderError("each request gets a new signature") }
+        case .sigv4(let settings):
+            guard case .keys(let id, let key, let token) = settings.credentials else {
+                return { throw SecretProviderError("the credentials come from the container's endpoint") }
+            }
+            let (identifier, secretKey, session) = (secret(id), secret(key), token.map(secret))
+            return {
+                let id = try await Self.checked(identifier, InjectedValue.word)
+                let key = try await Self.checked(secretKey, InjectedValue.fieldValue)
+                let token = try await Self.checked(session, InjectedValue.word)
+                return .keys(
+                    key.withSpan { key in
+                        token.withSpan { SigningKeys(accessKeyID: id.revealedBytes, secret: key, token: $0) }
+                    })
+            }
         }
     }
 

@@ -9,7 +9,7 @@ final class InjectedValues {
     private let authenticators: [(any ResourceRequestAuthenticator)?]
     /// Values other than tokens, shared by all loops; `nil` for an entry with a token.
     private let fixed: [FixedCredential?]
-    private let signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
+    private let signature: (index: Int, signer: RequestSigner, keys: FixedCredential)?
     /// The token in the form of each entry. Made once per token.
     private(set) var tokenValues: [Secret?] = []
     private var generation: UInt64 = 0
@@ -26,7 +26,7 @@ final class InjectedValues {
         }
         signature =
             injections.indices.lazy.compactMap { index in
-                guard case .sigv4(let signing) = injections[index], case .keys(let keys)? = fixed[index] else {
+                guard case .sigv4(let signing) = injections[index], let keys = fixed[index] else {
                     return nil
                 }
                 return (index, RequestSigner(region: signing.region, service: signing.service), keys)
@@ -39,11 +39,14 @@ final class InjectedValues {
     func hasFixed(_ entries: EntrySet) -> Bool {
         let wanted = entries.subtracting(rules.tokens)
         guard !wanted.isEmpty else { return true }
-        return fixed.indices.allSatisfy { !wanted.contains(index: $0) || fixed[$0]?.isThere == true }
+        return fixed.indices.allSatisfy { !wanted.contains(index: $0) || fixed[$0]?.current() != nil }
     }
 
     func value(of index: Int, _ token: AccessToken?) -> Secret? {
-        if let credential = fixed[index] { return credential.value }
+        if let credential = fixed[index] {
+            if case .value(let value)? = credential.current() { return value }
+            return nil
+        }
         guard let token else { return nil }
         if tokenValues.isEmpty || generation != token.generation { makeValues(of: token) }
         return tokenValues[index]
@@ -54,7 +57,9 @@ final class InjectedValues {
         return signature.signer
     }
 
-    var signingKeys: SigningKeys? { signature?.keys.current() }
+    var signingKeys: SigningKeys? {
+        if case .keys(let keys)? = signature?.keys.current() { keys } else { nil }
+    }
 
     private func makeValues(of token: AccessToken) {
         tokenValues = authenticators.map { authenticator in

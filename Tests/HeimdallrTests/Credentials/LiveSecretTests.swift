@@ -1,3 +1,4 @@
+import FileSystem
 import Heimdallr
 import Synchronization
 import TestSupport

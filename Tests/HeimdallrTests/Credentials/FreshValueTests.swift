@@ -1,8 +1,9 @@
+import FileSystem
 import Synchronization
 import TestSupport
 import Testing
 
-@testable import Proxy
+@testable import Heimdallr
 
 @Suite("a value that is read again and again", .timeLimit(.minutes(1)))
 struct FreshValueTests {
@@ -11,15 +12,15 @@ struct FreshValueTests {
         let readings = Mutex(0)
         let told = Recorder<String>()
         let value = FreshValue(
-            afterFailure: .milliseconds(1),
+            retry: (.milliseconds(1), .milliseconds(1)),
             read: {
                 let number = readings.withLock { count in
                     count += 1
                     return count
                 }
-                if isGone.withLock({ $0 }) { throw TestFailure("gone") }
-                return FreshValue.Reading(value: number, again: .milliseconds(1))
-            }, failed: { told.append("\($0)") })
+                if isGone.withLock({ $0 }) { throw SecretProviderError("gone") }
+                return FreshValue.Reading(number, again: .milliseconds(1))
+            }, onOutcome: { if case .failed(let fault, hasValue: _, isNew: true) = $0 { told.append("\(fault)") } })
         await value.start()
         for turn in 1...2 {
             isGone.withLock { $0 = true }
@@ -31,5 +32,21 @@ struct FreshValueTests {
             isGone.withLock { $0 = false }
             try await eventually("a later value") { value.current() != last }
         }
+    }
+
+    @Test func `a value that fails on demand is asked for again by its timer`() async throws {
+        let isGone = Atomic(false)
+        let value = FreshValue(
+            retry: (.milliseconds(1), .milliseconds(1)),
+            read: {
+                if isGone.load(ordering: .relaxed) { throw SecretProviderError("gone") }
+                return FreshValue.Reading(1, again: .seconds(3600))
+            }, onOutcome: { _ in })
+        await value.start()
+        isGone.store(true, ordering: .relaxed)
+        await value.refresh()
+        #expect(value.fault == SecretProviderError("gone"))
+        isGone.store(false, ordering: .relaxed)
+        try await eventually("a good reading, long before the hour") { value.fault == nil }
     }
 }
