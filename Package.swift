@@ -94,7 +94,9 @@ let package = Package(
         .target(name: "HTML", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
+        .target(
+            name: "Cryptography", dependencies: ["FileSystem", "CLibcrypto", "CLinux", "WireText"],
+            swiftSettings: strict),
         // What imports nothing of ours.
         .target(name: "WireText", swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
@@ -192,7 +194,8 @@ let package = Package(
             name: "AuthorityProcess", dependencies: ["Cryptography", "WireText"], path: "Tests/AuthorityProcess",
             swiftSettings: strict),
         .testTarget(
-            name: "CryptographyTests", dependencies: ["AuthorityProcess", "Cryptography", "TestSupport", "WireText"],
+            name: "CryptographyTests",
+            dependencies: ["FileSystem", "AuthorityProcess", "Cryptography", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
         .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),

@@ -1,4 +1,5 @@
 import CLibcrypto
+import FileSystem
 import Glibc
 
 /// Files that hold one secret.
@@ -6,13 +7,13 @@ public enum SecretFile {
     /// Returns the content of the file at `path`. Blocks on the disk: never call it on an event loop.
     ///
     /// - Parameter trimsLineEnd: drops one line end at the end of the file, which editors add. Not for raw keys.
-    /// - Throws: `CryptographyError.unreadableFile`; `.fileTooLarge` for more than `limit` bytes.
+    /// - Throws: `CryptographyError.file`
     public static func read(
         path: String, limit: Int = 64 * 1024, trimsLineEnd: Bool = true
     ) throws(CryptographyError) -> SecretBytes {
         // Without O_NONBLOCK, open(2) would wait for a writer if the file is a FIFO.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { throw .unreadableFile(path: path, reason: SystemReason.text(for: errno)) }
+        guard descriptor >= 0 else { throw .file(.system(operation: "read", path: path, errno: errno)) }
         defer { close(descriptor) }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
         defer {
@@ -24,12 +25,12 @@ public enum SecretFile {
             let read = unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), limit + 1 - count)
             if read < 0 {
                 if errno == EINTR { continue }
-                throw .unreadableFile(path: path, reason: SystemReason.text(for: errno))
+                throw .file(.system(operation: "read", path: path, errno: errno))
             }
             if read == 0 { break }
             count += read
         }
-        guard count <= limit else { throw .fileTooLarge(path: path, limit: limit) }
+        guard count <= limit else { throw .file(.tooLarge(path: path, limit: limit)) }
         if trimsLineEnd, count > 0, unsafe buffer[count - 1] == UInt8(ascii: "\n") {
             count -= 1
             if count > 0, unsafe buffer[count - 1] == UInt8(ascii: "\r") { count -= 1 }

@@ -2,29 +2,14 @@ import Glibc
 
 /// Access to files and folders by the C library. All calls block. Paths with a NUL byte are refused.
 public enum FileSystem {
-    public enum ReadError: Error, Equatable {
-        /// The file is missing, this process may not read it, or reading failed.
-        case unreadable
-        case tooLarge
-    }
-
     /// Returns the content of a file, also of a file of unknown size, as in /proc.
     /// - Parameter limit: size limit in bytes.
-    public static func read(_ path: String, limit: Int) throws(ReadError) -> [UInt8] {
-        guard !path.utf8.contains(0) else { throw .unreadable }
+    public static func read(_ path: String, limit: Int) throws(Fault) -> [UInt8] {
+        guard !path.utf8.contains(0) else { throw .system(operation: "read", path: path, errno: EINVAL) }
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw .unreadable }
+        guard descriptor >= 0 else { throw .system(operation: "read", path: path, errno: errno) }
         defer { close(descriptor) }
-        var content: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 * 1024)
-        while true {
-            let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .unreadable }
-            guard count > 0 else { return content }
-            content += chunk[..<count]
-            guard content.count <= limit else { throw .tooLarge }
-        }
+        return try FileBytes.read(descriptor, path: path, limit: limit)
     }
 
     /// Returns the path from the root on, for one that may begin in the working folder. getcwd(3).

@@ -1,4 +1,6 @@
 import Cryptography
+import FileSystem
+import Foundation
 import TestSupport
 import Testing
 import WireText
@@ -73,12 +75,31 @@ import WireText
             #expect(read.isEqual(to: SecretBytes(Array(expected.utf8))))
         }
         let long = try folder.write(String(repeating: "x", count: 100), to: "long")
-        #expect(throws: CryptographyError.fileTooLarge(path: long, limit: 99)) {
+        #expect(throws: CryptographyError.file(.tooLarge(path: long, limit: 99))) {
             try SecretFile.read(path: long, limit: 99)
         }
         #expect(try SecretFile.read(path: long, limit: 100).count == 100)
-        #expect(throws: CryptographyError.unreadableFile(path: folder.path, reason: "Is a directory")) {
+        #expect(throws: CryptographyError.file(.system(operation: "read", path: folder.path, errno: EISDIR))) {
             try SecretFile.read(path: folder.path)
+        }
+    }
+
+    @Test("a secret file read whole keeps the line end that a raw key may have")
+    func wholeFile() throws {
+        let folder = try TemporaryDirectory()
+        let key = [UInt8](repeating: 0x0A, count: 32)
+        let path = try folder.write(key, to: "key")
+        #expect(try SecretFile.read(path: path, trimsLineEnd: false).isEqual(to: SecretBytes(key)))
+    }
+
+    @Test("SHA-256 gives the results of FIPS 180-4")
+    func digest() throws {
+        for (text, hex) in [
+            ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ] {
+            let digest = try Digest.sha256(Array(text.utf8))
+            #expect(digest.map { String(format: "%02x", Int($0)) }.joined() == hex)
         }
     }
 }

@@ -9,11 +9,13 @@ struct FileSystemTests {
         let folder = try TemporaryDirectory()
         let path = try folder.write(String(repeating: "a", count: 40_000), to: "f")
         #expect(try FileSystem.read(path, limit: 40_000).count == 40_000)
-        #expect(throws: FileSystem.ReadError.tooLarge) { try FileSystem.read(path, limit: 39_999) }
-        #expect(throws: FileSystem.ReadError.unreadable) { try FileSystem.read(path + "x", limit: 9) }
-        #expect(throws: FileSystem.ReadError.unreadable) { try FileSystem.read(folder.path, limit: 9) }
+        #expect(throws: FileSystem.Fault.tooLarge(path: path, limit: 39_999)) {
+            try FileSystem.read(path, limit: 39_999)
+        }
+        #expect(throws: FileSystem.Fault.self) { try FileSystem.read(path + "x", limit: 9) }
+        #expect(throws: FileSystem.Fault.self) { try FileSystem.read(folder.path, limit: 9) }
         // The path in front of the NUL byte would do.
-        #expect(throws: FileSystem.ReadError.unreadable) { try FileSystem.read(path + "\0x", limit: 1 << 20) }
+        #expect(throws: FileSystem.Fault.self) { try FileSystem.read(path + "\0x", limit: 1 << 20) }
         #expect(try FileSystem.read("/proc/self/status", limit: 1 << 20).count > 100)
     }
 
@@ -47,7 +49,7 @@ struct FileSystemTests {
         #expect(FileStatus(of: path)?.number != before && FileStatus(of: path)?.mode == 0o666)
         #expect(FileSystem.makeFolder(folder.path(of: "g"), mode: 0o700))
         for path in [folder.path(of: "g"), folder.path(of: "none/f"), path + "\0"] {
-            #expect(throws: FileSystem.WriteError.self) { try FileSystem.replace(path, with: bytes, mode: 0o600) }
+            #expect(throws: FileSystem.Fault.self) { try FileSystem.replace(path, with: bytes, mode: 0o600) }
         }
         #expect(Set(FileSystem.names(in: folder.path)) == ["f", "g"])
     }

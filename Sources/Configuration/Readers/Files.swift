@@ -14,13 +14,11 @@ enum Files {
             throw BadValue("this process may not read the file; see its owner and mode", quotes: false)
         }
         guard status.kind == .regular else { throw BadValue("this is not a regular file", quotes: false) }
-        do throws(FileSystem.ReadError) {
+        do throws(FileSystem.Fault) {
             return try FileSystem.read(path, limit: limit)
         } catch {
-            switch error {
-            case .tooLarge: throw BadValue("the file is larger than \(limit / 1024) KiB", quotes: false)
-            case .unreadable: throw BadValue("reading the file failed", quotes: false)
-            }
+            if case .tooLarge = error { throw BadValue("the file is larger than \(limit / 1024) KiB", quotes: false) }
+            throw BadValue("reading the file failed", quotes: false)
         }
     }
 

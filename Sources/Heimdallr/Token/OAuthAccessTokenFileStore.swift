@@ -68,7 +68,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// Throws the errors of `prepare`, but creates nothing.
     package static func check(directory: String) throws(TokenStoreError) {
         let location: String?
-        do throws(CryptographyError) {
+        do throws(FileSystem.Fault) {
             try PrivateDirectory.check(path: directory)
             location = FileSystem.exists(directory) ? try newLocation(in: PrivateDirectory(path: directory)) : nil
         } catch {
@@ -189,7 +189,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             guard sealed.count <= Self.maxRecordBytes else {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
-            do throws(CryptographyError) { try folder.replace(client.recordName, with: sealed) } catch {
+            do throws(FileSystem.Fault) { try folder.replace(client.recordName, with: sealed) } catch {
                 guard let old, error.isLackOfSpace else { throw error }
                 var fault = TokenStoreError(error)
                 fault.hasRecord = (try? retire(old, for: new, sealed, client, in: folder)) ?? false
@@ -277,7 +277,7 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
         }
     }
 
-    private static func newLocation(in folder: PrivateDirectory) throws(CryptographyError) -> String? {
+    private static func newLocation(in folder: PrivateDirectory) throws(FileSystem.Fault) -> String? {
         try folder.read(noteName, limit: MovedStore.longestNote).map { String(decoding: $0, as: UTF8.self) }
     }
 }

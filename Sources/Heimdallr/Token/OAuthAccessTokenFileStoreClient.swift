@@ -1,5 +1,6 @@
 internal import Cryptography
 import Dispatch
+internal import FileSystem
 import Synchronization
 internal import WireText
 
@@ -78,14 +79,20 @@ final class FileStoreClient: Sendable {
                 // No caller waits for this work any more, so it does not begin.
                 guard !outcome.hasEnded else { return }
                 outcome.end(
-                    Result { try work() }.mapError { ($0 as? CryptographyError).map(TokenStoreError.init) ?? $0 })
+                    Result { try work() }.mapError { error in
+                        switch error {
+                        case let fault as FileSystem.Fault: TokenStoreError(fault)
+                        case is CryptographyError: TokenStoreError("the token store: \(error)", kind: .fault)
+                        default: error
+                        }
+                    })
             }
         }
     }
 }
 
 extension TokenStoreError {
-    init(_ error: CryptographyError) {
+    init(_ error: FileSystem.Fault) {
         if case .system(_, _, let number) = error, let shortage = MachineShortage(errno: number),
             shortage != .permission
         {

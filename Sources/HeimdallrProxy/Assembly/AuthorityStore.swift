@@ -1,5 +1,6 @@
 import Configuration
 import Cryptography
+import FileSystem
 import Glibc
 import Proxy
 import Synchronization
@@ -31,7 +32,7 @@ final class AuthorityStore: Sendable {
     private let key: SealingKey
     private let lock = Mutex<FileLock?>(nil)
 
-    init(path: String, key: SealingKey) throws(CryptographyError) {
+    init(path: String, key: SealingKey) throws {
         folder = try PrivateDirectory(path: path)
         self.key = key
     }
@@ -44,18 +45,18 @@ final class AuthorityStore: Sendable {
     /// - Parameter store: `nil` keeps new authorities in memory only.
     static func authorities(
         for names: InterceptedNames, current: Interception?, in store: AuthorityStore?
-    ) throws(CryptographyError) -> (interception: Interception, unsaved: Unsaved) {
+    ) throws -> (interception: Interception, unsaved: Unsaved) {
         var unsaved: Unsaved = []
         let issued = try authority(current?.certificates, certificates, in: store, &unsaved) {
             $0.fits(names.hosts)
-        } making: { () throws(CryptographyError) in
+        } making: {
             try CertificateAuthority.issue(for: names.hosts, lifetime: lifetime)
         }
         var signing: SigningIntermediate?
         if !names.domains.isEmpty {
             signing = try authority(current?.intermediate, intermediate, in: store, &unsaved) {
                 $0.fits(names.domains)
-            } making: { () throws(CryptographyError) in
+            } making: {
                 try SigningIntermediate(for: names.domains.names, lifetime: lifetime)
             }
         }
@@ -66,7 +67,7 @@ final class AuthorityStore: Sendable {
         return (made, unsaved)
     }
 
-    func save(_ unsaved: Unsaved) throws(CryptographyError) {
+    func save(_ unsaved: Unsaved) throws {
         defer { lock.withLock { $0 = nil } }
         if !unsaved.isEmpty { try takeLock() }
         for (file, bytes) in unsaved { try folder.replace(file, with: bytes) }
@@ -74,27 +75,27 @@ final class AuthorityStore: Sendable {
 
     /// Waits until no other process makes authorities in this folder. In a folder that can't be locked, such as a
     /// read-only one, nothing can be saved either.
-    private func takeLock() throws(CryptographyError) {
+    private func takeLock() throws {
         guard lock.withLock({ $0 == nil }) else { return }
         let deadline = ContinuousClock.now + Self.patience
         repeat {
             let taken: FileLock?
-            do throws(CryptographyError) { taken = try folder.tryLock(Self.lockName) } catch {
+            do throws(FileSystem.Fault) { taken = try folder.tryLock(Self.lockName) } catch {
                 guard case .system = error else { throw error }
                 return
             }
             if let taken { return lock.withLock { $0 = taken } }
             usleep(5_000)
         } while ContinuousClock.now < deadline
-        throw .untrusted(
+        throw FileSystem.Fault.untrusted(
             path: folder.path, reason: "is locked by another process, which is starting: end that process, or wait")
     }
 
     /// Returns the current authority if it fits, else the stored authority if it fits, else a new one.
     private static func authority<Authority: Sealable>(
         _ current: Authority?, _ file: String, in store: AuthorityStore?, _ unsaved: inout Unsaved,
-        fits: (Authority) -> Bool, making make: () throws(CryptographyError) -> Authority
-    ) throws(CryptographyError) -> Authority {
+        fits: (Authority) -> Bool, making make: () throws -> Authority
+    ) throws -> Authority {
         if let current, fits(current) { return current }
         guard let store else { return try make() }
         if let kept: Authority = try store.kept(file), fits(kept) { return kept }
@@ -106,13 +107,13 @@ final class AuthorityStore: Sendable {
         return made
     }
 
-    private func kept<Authority: Sealable>(_ file: String) throws(CryptographyError) -> Authority? {
+    private func kept<Authority: Sealable>(_ file: String) throws -> Authority? {
         guard let bytes = try folder.read(file, limit: Self.limit) else { return nil }
         return try Authority(sealed: bytes, key: key)
     }
 
     /// Checks whether a start could make its authorities, without the key and without creating a file.
-    static func check(_ configuration: Configuration) throws(CryptographyError) {
+    static func check(_ configuration: Configuration) throws {
         let names = configuration.interceptedNames
         try CertificateAuthority.check(names.hosts)
         if !names.domains.isEmpty { _ = try SigningIntermediate(for: names.domains.names) }
@@ -120,7 +121,7 @@ final class AuthorityStore: Sendable {
     }
 
     /// Whether the stored authorities are for these names, and have at least a third of their lifetime left.
-    func holds(_ names: InterceptedNames) throws(CryptographyError) -> Bool {
+    func holds(_ names: InterceptedNames) throws -> Bool {
         let (issued, signing): (IssuedCertificates?, SigningIntermediate?)
         issued = names.hosts.isEmpty ? nil : try kept(Self.certificates)
         signing = names.domains.isEmpty ? nil : try kept(Self.intermediate)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Cryptography
+import FileSystem
 import Glibc
 import WireText
 
@@ -58,8 +59,8 @@ struct KeygenCommand: ParsableCommand {
             CommandOutput.write(text)
             return
         }
-        do throws(CryptographyError) {
-            try PrivateFile.create(path: output, with: text)
+        do throws(FileSystem.Fault) {
+            try FileSystem.create(output, with: text)
         } catch {
             var advice = ""
             if case .system(_, _, EEXIST) = error {

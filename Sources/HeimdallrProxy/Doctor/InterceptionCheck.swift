@@ -43,7 +43,7 @@ struct InterceptionCheck: Sendable {
     }
 
     private func check(_ files: ListenerTLS, for host: HostPattern) -> Finding {
-        if let fault = ListenerCertificates.fault(of: files) {
+        if let fault = ListenerCertificate.fault(of: files) {
             return .failed(Self.check, "\(fault.file): \(fault.message)", "put a valid certificate and its key there")
         }
         let certificates = (try? FileSystem.read(files.certFile, limit: 4 << 20)).flatMap {
@@ -82,7 +82,7 @@ struct InterceptionCheck: Sendable {
 
     private static func storedRoots(
         in directory: String, _ key: SealingKey, _ names: InterceptedNames
-    ) throws(CryptographyError) -> Finding {
+    ) throws -> Finding {
         guard FileSystem.exists(directory) else {
             try PrivateDirectory.check(path: directory)
             return .good(check, "\(directory) does not exist yet; the proxy creates it at its start")

@@ -180,7 +180,7 @@ struct TrustFiles: Sendable {
     }
 
     private func write(_ bytes: [UInt8], to name: String, mode: UInt32 = secret) throws(Fault) {
-        do throws(FileSystem.WriteError) { try FileSystem.replace(path(name), with: bytes, mode: mode) } catch {
+        do throws(FileSystem.Fault) { try FileSystem.replace(path(name), with: bytes, mode: mode) } catch {
             throw Fault(description: "\(error)")
         }
     }

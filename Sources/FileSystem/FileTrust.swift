@@ -2,8 +2,8 @@ import Glibc
 
 /// Checks that only this user has access to an open file.
 enum FileTrust {
-    /// - Throws: `CryptographyError.untrusted` with advice. fstat(2).
-    static func check(_ descriptor: Int32, path: String, isDirectory: Bool) throws(CryptographyError) {
+    /// - Throws: `Fault.untrusted` with advice. fstat(2).
+    static func check(_ descriptor: Int32, path: String, isDirectory: Bool) throws(FileSystem.Fault) {
         var information = stat()
         guard unsafe fstat(descriptor, &information) == 0 else {
             throw .system(operation: "look at", path: path, errno: errno)

@@ -10,9 +10,9 @@ public final class PrivateDirectory: Sendable {
 
     /// Opens the directory, or creates it with mode 0700. Its parent must exist.
     ///
-    /// - Throws: `CryptographyError.untrusted` for a symbolic link, a file, or a directory of another user or open to
+    /// - Throws: `Fault.untrusted` for a symbolic link, a file, or a directory of another user or open to
     ///   others; `.system` when a system call fails.
-    public init(path given: String) throws(CryptographyError) {
+    public init(path given: String) throws(FileSystem.Fault) {
         path = try Self.trimmed(given)
         let isNew = unsafe mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST {
@@ -32,7 +32,7 @@ public final class PrivateDirectory: Sendable {
     deinit { close(descriptor) }
 
     /// Throws the error that `init` would throw, but creates no directory.
-    public static func check(path given: String) throws(CryptographyError) {
+    public static func check(path given: String) throws(FileSystem.Fault) {
         let path = try trimmed(given)
         var information = stat()
         guard unsafe lstat(path, &information) != 0, errno == ENOENT else {
@@ -45,8 +45,8 @@ public final class PrivateDirectory: Sendable {
     }
 
     /// Removes slashes at the end of the path: with a slash, open(2) would follow a symbolic link.
-    /// - Throws: `CryptographyError.untrusted` for an empty path, and for a path with a NUL byte.
-    private static func trimmed(_ given: String) throws(CryptographyError) -> String {
+    /// - Throws: `Fault.untrusted` for an empty path, and for a path with a NUL byte.
+    private static func trimmed(_ given: String) throws(FileSystem.Fault) -> String {
         var path = given
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -59,7 +59,7 @@ public final class PrivateDirectory: Sendable {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     }
 
-    private static func refusal(of path: String, _ number: Int32) -> CryptographyError {
+    private static func refusal(of path: String, _ number: Int32) -> FileSystem.Fault {
         // With O_NOFOLLOW and O_DIRECTORY, open(2) also fails with ENOTDIR for a symbolic link.
         guard number == ELOOP || number == ENOTDIR else {
             return .system(operation: "open the directory", path: path, errno: number)
@@ -72,7 +72,7 @@ public final class PrivateDirectory: Sendable {
     }
 
     /// Flushes the parent of a new directory: a power cut before the flush could lose the directory with its files.
-    private static func makeDurable(_ path: String) throws(CryptographyError) {
+    private static func makeDurable(_ path: String) throws(FileSystem.Fault) {
         let parent = parent(of: path)
         let descriptor = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         // A parent that is searchable but not readable can't be flushed.
@@ -86,29 +86,13 @@ public final class PrivateDirectory: Sendable {
     // MARK: Files
 
     /// Returns the whole content of a file; `nil` for a missing file.
-    /// - Throws: `CryptographyError`: `.untrusted` if other users could have read or written the file.
-    public func read(_ name: String, limit: Int) throws(CryptographyError) -> [UInt8]? {
+    /// - Throws: `Fault`: `.untrusted` if other users could have read or written the file.
+    public func read(_ name: String, limit: Int) throws(FileSystem.Fault) -> [UInt8]? {
         let path = self.path(of: name)
         guard let descriptor = try openFile(name, O_RDONLY | O_NONBLOCK) else { return nil }
         defer { close(descriptor) }
         try FileTrust.check(descriptor, path: path, isDirectory: false)
-        var bytes = [UInt8](repeating: 0, count: 16 * 1024)
-        var count = 0
-        while true {
-            if count == bytes.count {
-                guard count <= limit else { throw .fileTooLarge(path: path, limit: limit) }
-                bytes += [UInt8](repeating: 0, count: bytes.count)
-            }
-            let got = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
-            }
-            if got < 0, errno == EINTR { continue }
-            guard got >= 0 else { throw .unreadableFile(path: path, reason: SystemReason.text(for: errno)) }
-            if got == 0 { break }
-            count += got
-        }
-        guard count <= limit else { throw .fileTooLarge(path: path, limit: limit) }
-        return Array(bytes[..<count])
+        return try FileBytes.read(descriptor, path: path, limit: limit)
     }
 
     /// Replaces a file atomically, with mode 0600: a reader gets the old or the new content, also after a kill or a
@@ -116,16 +100,16 @@ public final class PrivateDirectory: Sendable {
     ///
     /// The caller holds a lock, so that there is one call at a time for each name. A kill may leave a half-written
     /// `name.new`, which the next call removes.
-    /// - Throws: `CryptographyError`. The old file is then unchanged. Exception: if only the last flush failed, the new
+    /// - Throws: `Fault`. The old file is then unchanged. Exception: if only the last flush failed, the new
     ///   file has replaced the old file, but may not survive a power cut.
-    public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
+    public func replace(_ name: String, with bytes: [UInt8]) throws(FileSystem.Fault) {
         let draft = name + ".new"
         let draftPath = path(of: draft)
         try unlink(draft)
         let file = unsafe openat(descriptor, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw .system(operation: "create", path: draftPath, errno: errno) }
-        do throws(CryptographyError) {
-            try FileBytes.writeDurably(bytes, closing: file, path: draftPath)
+        do throws(FileSystem.Fault) {
+            try FileBytes.write(bytes, closing: file, path: draftPath)
             guard unsafe renameat(descriptor, draft, descriptor, name) == 0 else {
                 throw .system(operation: "replace", path: path(of: name), errno: errno)
             }
@@ -139,8 +123,8 @@ public final class PrivateDirectory: Sendable {
 
     /// Writes over the content of an existing file, for a full disk and for a directory that can't be changed. Only the
     /// space that the file has already is used. A power cut may leave a mixture of both contents.
-    /// - Throws: `CryptographyError`. The old content is unchanged if it was too short.
-    public func overwrite(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
+    /// - Throws: `Fault`. The old content is unchanged if it was too short.
+    public func overwrite(_ name: String, with bytes: [UInt8]) throws(FileSystem.Fault) {
         let path = self.path(of: name)
         guard let file = try openFile(name, O_WRONLY | O_NONBLOCK) else {
             throw .system(operation: "open", path: path, errno: ENOENT)
@@ -150,23 +134,23 @@ public final class PrivateDirectory: Sendable {
             close(file)
             throw .system(operation: "write over", path: path, errno: ENOSPC)
         }
-        do throws(CryptographyError) {
+        do throws(FileSystem.Fault) {
             try FileTrust.check(file, path: path, isDirectory: false)
         } catch {
             close(file)
             throw error
         }
-        try FileBytes.writeDurably(bytes, closing: file, path: path, isWhole: true)
+        try FileBytes.write(bytes, closing: file, path: path, isWhole: true)
     }
 
     /// Removes a file durably. No-op for a missing file.
-    public func remove(_ name: String) throws(CryptographyError) {
+    public func remove(_ name: String) throws(FileSystem.Fault) {
         if try unlink(name) { try flush() }
     }
 
     /// - Returns: `false` for a missing file.
     @discardableResult
-    private func unlink(_ name: String) throws(CryptographyError) -> Bool {
+    private func unlink(_ name: String) throws(FileSystem.Fault) -> Bool {
         if unsafe unlinkat(descriptor, name, 0) == 0 { return true }
         guard errno == ENOENT else { throw .system(operation: "remove", path: path(of: name), errno: errno) }
         return false
@@ -175,7 +159,7 @@ public final class PrivateDirectory: Sendable {
     /// Locks a file; `nil` if another process, or another owner in this process, holds the lock. Creates a missing
     /// file, and never removes the file, because a lock on a removed file has no effect.
     /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of an exclusive lock.
-    public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
+    public func tryLock(_ name: String, isShared: Bool = false) throws(FileSystem.Fault) -> FileLock? {
         let path = self.path(of: name)
         guard let descriptor = try openFile(name, O_RDWR | O_CREAT | O_NONBLOCK) else {
             throw .system(operation: "open", path: path, errno: ENOENT)
@@ -185,7 +169,7 @@ public final class PrivateDirectory: Sendable {
         return try lock.take(isShared ? LOCK_SH : LOCK_EX, path: path) ? lock : nil
     }
 
-    private func flush() throws(CryptographyError) {
+    private func flush() throws(FileSystem.Fault) {
         guard fsync(descriptor) == 0 else { throw .system(operation: "write the directory", path: path, errno: errno) }
     }
 
@@ -193,7 +177,7 @@ public final class PrivateDirectory: Sendable {
 
     /// openat(2).
     /// - Returns: `nil` for a missing file.
-    private func openFile(_ name: String, _ flags: Int32) throws(CryptographyError) -> Int32? {
+    private func openFile(_ name: String, _ flags: Int32) throws(FileSystem.Fault) -> Int32? {
         let file = unsafe openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0o600)
         guard file < 0 else { return file }
         switch errno {
@@ -215,7 +199,7 @@ public final class FileLock: Sendable {
     deinit { close(descriptor) }
 
     /// - Returns: `false` when another owner has the lock.
-    fileprivate func take(_ operation: Int32, path: String) throws(CryptographyError) -> Bool {
+    fileprivate func take(_ operation: Int32, path: String) throws(FileSystem.Fault) -> Bool {
         while flock(descriptor, operation | LOCK_NB) != 0 {
             if errno == EWOULDBLOCK { return false }
             guard errno == EINTR else { throw .system(operation: "lock", path: path, errno: errno) }
