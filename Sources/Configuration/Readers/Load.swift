@@ -24,14 +24,32 @@ extension Configuration {
     }
 
     /// Reads only the admin addresses of a configuration, for commands that connect to the running proxy but may not
-    /// read the secrets.
+    /// read the secrets. In an invalid file, which may have been valid when the proxy started, reads the lines of the
+    /// section alone.
     ///
     /// - Returns: `nil` if the configuration has no `admin` section.
-    /// - Throws: an error if the file can't be read, or the section is invalid.
+    /// - Throws: an error if the file can't be read, or is invalid and has no such lines.
     public static func adminSettings(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> AdminSettings? {
-        try read("admin", of: file, environment) { $0.adminAddresses() }
+        let yaml = try text(of: file)
+        do throws(ConfigurationError) {
+            return try read("admin", in: yaml, Diagnostics(file: file, environment: environment)) {
+                $0.adminAddresses()
+            }
+        } catch {
+            let lines = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { throw error }
+            let rest = lines[(begin + 1)...].prefix { line in line.first.map { $0 == " " || $0 == "#" } ?? true }
+            let alone = (lines[begin...begin] + rest).joined(separator: "\n")
+            var settings: AdminSettings?
+            _ = try? read("admin", in: alone, Diagnostics(file: file, environment: environment)) { section in
+                settings = section.adminAddresses()
+                return settings
+            }
+            guard let settings else { throw error }
+            return settings
+        }
     }
 
     /// Reads only the listeners of a configuration, for a command that checks whether the proxy listens.
@@ -40,14 +58,15 @@ extension Configuration {
     public static func proxyListeners(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> [ListenAddress] {
-        (try read("proxy", of: file, environment) { $0.listeners("listen") } ?? Listener.defaults).map(\.address)
+        let diagnostics = Diagnostics(file: file, environment: environment)
+        let listeners = try read("proxy", in: text(of: file), diagnostics) { $0.listeners("listen") }
+        return (listeners ?? Listener.defaults).map(\.address)
     }
 
     private static func read<Value>(
-        _ name: String, of file: String, _ environment: [String: String], _ read: (Section) -> Value?
+        _ name: String, in text: String, _ diagnostics: Diagnostics, _ read: (Section) -> Value?
     ) throws(ConfigurationError) -> Value? {
-        let diagnostics = Diagnostics(file: file, environment: environment)
-        guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
+        guard let root = YAMLDocument.parse(text, diagnostics), case .mapping(let entries) = root.content
         else { throw diagnostics.failure }
         let value = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section(name).flatMap(read)
         guard !diagnostics.hasErrors else { throw diagnostics.failure }

@@ -1,7 +1,7 @@
 import Administration
 import ArgumentParser
 import Configuration
-import FileSystem
+import HTTPMessage
 import WireText
 
 /// Options that choose the running proxy for a command.
@@ -57,18 +57,6 @@ struct AdminOptions: ParsableArguments {
             "no running proxy answers\(sockets); start one, or give --socket\(socket == nil ? former : "")")
     }
 
-    /// Does the same as `ask`. If the file has become invalid, first asks at the sockets that the file seems to name.
-    func askDespiteInvalidFile(_ method: String, _ target: String) throws -> AdminClient.Answer {
-        guard socket == nil else { return try ask(method, target) }
-        let (source, environment) = try options.choose()
-        if let file = source.file, (try? source.admin(environment)) == nil {
-            let paths = AdminGuess.sockets(file: file, environment: environment)
-            if let answer = AdminClient.first(of: paths, method, target) { return answer }
-        }
-        // For an invalid file, `ask` prints the file's faults.
-        return try ask(method, target)
-    }
-
     /// Returns possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
@@ -100,28 +88,41 @@ struct AdminOptions: ParsableArguments {
 /// A minimal HTTP/1.1 client for our own server, on its Unix socket or its port.
 struct AdminClient {
     struct Answer {
-        let status: Int
-        /// The status line, then the fields.
-        let head: [Substring]
+        let head: ResponseHead
         let body: [UInt8]
 
         init?(_ bytes: [UInt8]) {
-            guard let end = bytes.firstRange(of: "\r\n\r\n".utf8) else { return nil }
-            head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
-            body = Array(bytes[end.upperBound...])
-            let words = head.first?.split(separator: " ") ?? []
-            guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else { return nil }
-            self.status = status
+            var head = ResponseHead()
+            var start = 0
+            while let end = bytes[start...].firstRange(of: "\r\n".utf8)?.upperBound,
+                let isLast = try? head.append(line: bytes.span.extracting(start..<end), allowHTTP2: false)
+            {
+                guard !isLast else {
+                    self.head = head
+                    body = Array(bytes[end...])
+                    return
+                }
+                start = end
+            }
+            return nil
         }
 
-        private func value(_ name: String) -> Substring? {
-            let field = head.dropFirst().first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
-            return field?.dropFirst(name.count + 1).drop { $0 == " " }
+        var status: Int { head.status }
+
+        fileprivate var isWhole: Bool {
+            switch head.framing {
+            case .none: body.isEmpty
+            case .length(let length): length == body.count
+            case .chunked, .untilClose: false
+            }
         }
 
-        fileprivate var isWhole: Bool { value("Content-Length").flatMap { Int($0) } == body.count }
         /// Whether the answer reports a degraded state, or a request that would be refused.
-        var reportsProblem: Bool { value(AdminVerdict.field).map { $0 == AdminVerdict.bad } ?? false }
+        var reportsProblem: Bool {
+            let name = Array(AdminVerdict.field.lowercased().utf8)
+            let verdict = head.fields.first { $0.name.equalsIgnoringCase(name, in: head.bytes.span) }
+            return verdict?.value.string(in: head.bytes.span) == AdminVerdict.bad
+        }
     }
 
     enum Failure: Error {
@@ -180,48 +181,5 @@ struct AdminClient {
         guard peer != user, peer != 0 else { return nil }
         return
             "user \(peer) listens there, not user \(user) or root; if that is your proxy, run this command as user \(peer)"
-    }
-}
-
-/// Guesses the admin socket from an invalid configuration file. Reads the values of `socket:` and `listen:` after the
-/// line `admin:`, in braces or on separate lines.
-enum AdminGuess {
-    static func sockets(file: String, environment: [String: String]) -> [String] {
-        guard let section = section(file) else { return [] }
-        if let path = value(of: "socket", in: section) {
-            guard !path.hasPrefix("/") else { return [path] }
-            let folder = file.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-            return [folder.isEmpty ? path : "\(folder)/\(path)"]
-        }
-        return AdminSocket.candidates(port: port(section), runtimeDirectory: environment["XDG_RUNTIME_DIR"])
-    }
-
-    /// The address of the admin port and the paths of the admin socket; empty without an admin section.
-    static func addresses(file: String, environment: [String: String]) -> [ListenAddress] {
-        guard let section = section(file) else { return [] }
-        return [.tcp(host: "127.0.0.1", port: port(section))]
-            + sockets(file: file, environment: environment).map { .unix(path: $0, mode: nil) }
-    }
-
-    private static func port(_ section: String) -> UInt16 {
-        value(of: "listen", in: section)?.split(separator: ":").last.flatMap { UInt16($0) } ?? 8081
-    }
-
-    private static func section(_ file: String) -> String? {
-        guard let bytes = try? FileSystem.read(file, limit: 1 << 20) else { return nil }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { return nil }
-        let end = lines[(begin + 1)...].firstIndex { line in line.first.map { $0 != " " && $0 != "#" } ?? false }
-        return lines[begin..<(end ?? lines.endIndex)].joined(separator: "\n")
-    }
-
-    private static func value(of key: String, in section: String) -> String? {
-        guard let mark = section.firstRange(of: "\(key):") else { return nil }
-        let rest = section[mark.upperBound...].drop { $0 == " " }
-        if let quote = rest.first, quote == "\"" || quote == "'" {
-            return String(rest.dropFirst().prefix { $0 != quote && $0 != "\n" })
-        }
-        let value = rest.prefix { !",}\n #".contains($0) }
-        return value.isEmpty || value.contains("$") ? nil : String(value)
     }
 }

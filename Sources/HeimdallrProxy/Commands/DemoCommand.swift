@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import HTTPMessage
 import Logging
 import Playground
 import Reactor
@@ -107,9 +108,10 @@ struct DemoCommand: AsyncParsableCommand {
     /// The status line, the fields that matter here, and the body; indented.
     static func shown(_ answer: AdminClient.Answer) -> String {
         let names = ["www-authenticate:", "proxy-status:", "content-type:"]
-        let fields = answer.head.dropFirst().filter { line in names.contains { line.lowercased().hasPrefix($0) } }
+        let head = String(decoding: answer.head.bytes, as: UTF8.self).split(separator: "\r\n")
+        let fields = head.dropFirst().filter { line in names.contains { line.lowercased().hasPrefix($0) } }
         let body = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
-        let lines = answer.head[..<1] + fields + [""] + body
+        let lines = head[..<1] + fields + [""] + body
         return lines.map { $0.isEmpty ? "\n" : "     \(ForeignText.printable($0, most: 1000))\n" }.joined()
     }
 }

@@ -96,10 +96,7 @@ struct HealthCommand: ParsableCommand {
             }
             return knock(at: listeners, timeout)
         } catch {
-            // The file may have been valid when the proxy started.
-            let guess = source.file.map { AdminGuess.addresses(file: $0, environment: environment) } ?? []
-            let reason = error.problems.first.map { "\($0)" } ?? "the configuration can't be read"
-            return guess.isEmpty ? .bad(reason) : ask(guess, target, timeout)
+            return .bad(error.problems.first.map { "\($0)" } ?? "the configuration can't be read")
         }
     }
 

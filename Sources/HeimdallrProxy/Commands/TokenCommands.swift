@@ -81,7 +81,7 @@ struct ReloadCommand: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func run() throws {
-        let answer = try options.askDespiteInvalidFile("POST", "/reload")
+        let answer = try options.ask("POST", "/reload")
         guard answer.status != 200 else {
             CommandOutput.write(answer.body)
             return
