@@ -32,8 +32,8 @@ import CLibyaml
     private let text: UnsafeMutableBufferPointer<UInt8>
     /// The last single value, to explain faults.
     private var lastScalar: YAMLMistake.Scalar?
-    /// Starts of the open lists and mappings; `nil` for each that has no brackets.
-    private var open: [YAMLText.Location?] = []
+    /// Whether each open list or mapping is in brackets.
+    private var open: [Bool] = []
 
     /// - Throws: `Fault` if there is not enough memory.
     init(_ yaml: [UInt8]) throws(Fault) {
@@ -104,7 +104,7 @@ import CLibyaml
                 position: Self.location(mark).position,
                 message: "nested too deeply: no setting has so many levels")
         }
-        open.append(isFlow ? Self.location(mark) : nil)
+        open.append(isFlow)
     }
 
     /// Returns the fault of the last value, which has no quotes: a look-alike, or a list item joined to the value.
@@ -112,7 +112,7 @@ import CLibyaml
         guard let scalar = lastScalar else { return nil }
         let found = LookAlike(inPlain: value)
         // Between brackets, a `-` does not begin a list item.
-        let isFolded = scalar.start.line < scalar.end.line && open.allSatisfy { $0 == nil }
+        let isFolded = scalar.start.line < scalar.end.line && !open.contains(true)
         guard found != nil || isFolded else { return nil }
         let text = YAMLText(unsafe Array(text))
         if let found { return found.fault(at: text.first(found.scalar, from: scalar.start) ?? scalar.start) }
@@ -139,14 +139,11 @@ import CLibyaml
         default: return Fault(position: .whole, message: "not valid YAML: \(problem)")
         }
         let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) }
-        // In `[a: b]`, the inner mapping starts at `a`, without a bracket. Such starts are left out.
-        let text = YAMLText(unsafe Array(text))
-        let brackets = open.compactMap { $0 }.filter { text[$0] == "[" || text[$0] == "{" }
         return YAMLMistake(
-            text: text, problem: problem, location: unsafe Self.location(parser.pointee.problem_mark),
+            text: YAMLText(unsafe Array(text)), problem: problem,
+            location: unsafe Self.location(parser.pointee.problem_mark),
             context: context ?? "",
-            start: context == nil ? nil : unsafe Self.location(parser.pointee.context_mark), lastScalar: lastScalar,
-            openFlows: brackets
+            start: context == nil ? nil : unsafe Self.location(parser.pointee.context_mark), lastScalar: lastScalar
         ).fault
     }
 }

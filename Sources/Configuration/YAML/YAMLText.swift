@@ -83,42 +83,6 @@ struct YAMLText {
         return nil
     }
 
-    /// Returns the location of the bracket that closes the one at `start`; `nil` if it is missing or of another kind.
-    /// Skips quotes and comments. Later lines must be indented further than the first, or begin with a closing bracket.
-    func end(ofFlowAt start: Location) -> Location? {
-        var open: [Unicode.Scalar] = []
-        let indentation = indentation(of: start.line) ?? 1
-        var location = start
-        while let line = line(location.line) {
-            if location.line > start.line, let begin = self.indentation(of: location.line), begin <= indentation,
-                !"]}".unicodeScalars.contains(line[begin - 1])
-            {
-                return nil
-            }
-            var quote: Unicode.Scalar?
-            while location.column <= line.count {
-                let scalar = line[location.column - 1]
-                let before = location.column > 1 ? line[location.column - 2] : " "
-                if let closing = quote {
-                    if scalar == closing { quote = nil }
-                } else if (scalar == "\"" || scalar == "'") && " [{,:".unicodeScalars.contains(before) {
-                    quote = scalar
-                } else if scalar == "#" && before == " " {
-                    break
-                } else if scalar == "[" || scalar == "{" {
-                    open.append(scalar)
-                } else if scalar == "]" || scalar == "}" {
-                    guard open.last == (scalar == "]" ? "[" : "{") else { return nil }
-                    open.removeLast()
-                    if open.isEmpty { return location }
-                }
-                location.column += 1
-            }
-            location = Location(location.line + 1, 1)
-        }
-        return nil
-    }
-
     private func line(_ number: Int) -> [Unicode.Scalar]? {
         lines.indices.contains(number - 1) ? lines[number - 1] : nil
     }
