@@ -1,8 +1,8 @@
 import HTTPMessage
 
-// Rules across sections of the configuration.
+// Rules across sections of the configuration. First all are checked, then what follows from them is set.
 extension Loader {
-    mutating func checkAcrossSections(_ section: Section) {
+    func checkAcrossSections(_ section: Section) {
         checkListeners()
         checkPrivateNetworks(section)
         checkClients(section)
@@ -10,7 +10,7 @@ extension Loader {
         checkTies()
         checkLoops(section)
         checkInterception(section)
-        bindCertificates()
+        checkCertificates()
     }
 
     /// - Parameter position: position of the entry or of a key in the entry.
@@ -56,7 +56,7 @@ extension Loader {
             : "or write " + diagnostics.spelling(of: "open", in: "proxy", as: "true")
     }
 
-    private mutating func checkClients(_ section: Section) {
+    private func checkClients(_ section: Section) {
         let names = configuration.clients.map(\.name)
         for upstream in upstreams {
             guard let client = upstream.settings.client, clientPositions[client] == nil else { continue }
@@ -66,7 +66,7 @@ extension Loader {
                 ".client: there is no client \"\(Section.shown(client))\" under `clients`"
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
-        bindTokens()
+        checkProofs()
         checkAutoUsers()
         checkSubjects()
         checkExchanges()
@@ -79,15 +79,29 @@ extension Loader {
         }
     }
 
-    /// Marks upstreams whose requests need DPoP proofs. Refuses to inject their tokens into other fields than
-    /// Authorization, because only Authorization has a scheme for such tokens (RFC 9449, section 7.1).
-    private mutating func bindTokens() {
+    /// Sets what upstreams get from their clients: DPoP proofs, and the client certificate to which the tokens are bound
+    /// (RFC 8705 section 3).
+    mutating func bindUpstreams() {
+        let clients = Dictionary(configuration.clients.map { ($0.name, $0) }) { first, _ in first }
+        for index in configuration.upstreams.indices {
+            guard let client = configuration.upstreams[index].client.flatMap({ clients[$0] }) else { continue }
+            configuration.upstreams[index].provesPossession = client.dpop != .off
+            guard client.certificateBound, let certificate = client.tls.certFile else { continue }
+            if configuration.upstreams[index].tls.certFile == nil {
+                configuration.upstreams[index].tls.certFile = certificate
+                configuration.upstreams[index].tls.keyFile = client.tls.keyFile
+            }
+            configuration.upstreams[index].usesOtherCertificate =
+                configuration.upstreams[index].tls.certFile != certificate
+        }
+    }
+
+    /// Refuses to inject tokens that need DPoP proofs into other fields than Authorization, because only Authorization
+    /// has a scheme for such tokens (RFC 9449, section 7.1).
+    private func checkProofs() {
         let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
-        for (index, upstream) in upstreams.enumerated() {
-            guard let client = upstream.settings.client, bound.contains(client),
-                index < configuration.upstreams.count
-            else { continue }
-            configuration.upstreams[index].provesPossession = true
+        for upstream in upstreams {
+            guard let client = upstream.settings.client, bound.contains(client) else { continue }
             for injection in upstream.settings.injections where injection.takesToken {
                 if case .header(let name, let scheme, _) = injection, name.lowercased() == "authorization",
                     ["bearer", "dpop"].contains(scheme.lowercased())
@@ -183,11 +197,11 @@ extension Loader {
         }
     }
 
-    /// Gives upstreams the client certificate to which their tokens are bound (RFC 8705 section 3). Reports conflicts.
-    private mutating func bindCertificates() {
+    /// Reports upstreams that can't show the client certificate to which their tokens are bound (RFC 8705 section 3).
+    private func checkCertificates() {
         let clients = configuration.clients.filter(\.certificateBound).map { ($0.name, $0) }
         let bound = Dictionary(clients) { first, _ in first }
-        for (index, upstream) in upstreams.enumerated() {
+        for upstream in upstreams {
             guard let client = upstream.settings.client.flatMap({ bound[$0] }), let certificate = client.tls.certFile
             else { continue }
             if upstream.settings.url?.scheme == .http {
@@ -196,13 +210,7 @@ extension Loader {
                     ": the tokens of clients.\(client.name) are bound to its certificate, which can't be "
                         + "shown over http://: write https://")
             }
-            guard let own = upstream.settings.tls.certFile else {
-                configuration.upstreams[index].tls.certFile = certificate
-                configuration.upstreams[index].tls.keyFile = client.tls.keyFile
-                continue
-            }
-            guard own != certificate else { continue }
-            configuration.upstreams[index].usesOtherCertificate = true
+            guard let own = upstream.settings.tls.certFile, own != certificate else { continue }
             diagnostics.warn(
                 upstream.position,
                 "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, but this "

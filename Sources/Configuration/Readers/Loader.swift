@@ -38,6 +38,7 @@ struct Loader {
         }
         section.finish()
         checkAcrossSections(section)
+        bindUpstreams()
         for name in ["store", "interception", "audit", "admin"] {
             diagnostics.note(opened: name, at: section.position(of: name))
         }
