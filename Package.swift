@@ -117,6 +117,7 @@ let package = Package(
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [
+                "CurlTransport",
                 "Heimdallr", "HeimdallrProxy", "Administration", "Configuration", "FileSystem", "Proxy", "Reactor",
                 "Reports",
                 "TLSServer", "TestSupport", "WireText",

@@ -149,7 +149,7 @@ struct GrantTests {
         }
         func isRead(_ times: Int) async throws {
             try await eventually("the files are read again") {
-                proxy.log.matches(of: /a certificate for programs was read again/).count >= times
+                proxy.log.matches(of: /new connections use them/).count >= times
             }
         }
         let first = try await begin()
@@ -159,7 +159,7 @@ struct GrantTests {
         #expect(try await outcome(of: first) == ["200"])
         let second = try await begin()
         defer { second.kill() }
-        let before = proxy.log.matches(of: /a certificate for programs was read again/).count
+        let before = proxy.log.matches(of: /new connections use them/).count
         try put(otherAuthority.certificateFile, as: "clients.pem")
         try await isRead(before + 1)
         let last = try await outcome(of: second)

@@ -300,7 +300,7 @@ struct InterceptionTests {
         // One for another host: programs would refuse it, so check and doctor say it.
         try put(try await authority.server(["DNS:other.test"]))
         try await eventually("the log") {
-            proxy.log.contains("a certificate for programs was read again")
+            proxy.log.contains("new connections use them")
         }
         let refused = try await curl(
             proxy, trusting: String(contentsOfFile: authority.certificateFile, encoding: .utf8))

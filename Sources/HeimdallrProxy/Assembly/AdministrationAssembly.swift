@@ -64,7 +64,7 @@ struct AdministrationAssembly {
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
         sources.certificates = { [files = shared.files, clients] in
-            files.tls.certificateEnds(at: WallClock.now()) + files.listeners.ends
+            files.certificateEnds(at: WallClock.now())
                 + clients.compactMap { client in
                     client.connections.certificateEnd.map {
                         CertificateEnd(.authorizationServer, client.settings.name, at: $0)

@@ -35,8 +35,8 @@ struct App {
             server = try await ProxyServer(
                 configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
                 users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
-                material: { tls.material($0, extra: $1) }, interception: assembled.authorities.interception,
-                certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
+                material: { tls[.init($0, extra: $1)] }, interception: assembled.authorities.interception,
+                certificate: { listeners[.init($0)]?.context }, own: shared.registry.listeners, passed: manager.passed)
         } catch {
             await shared.interception.end()
             throw error

@@ -2,17 +2,18 @@ import Configuration
 import CurlTransport
 import Logging
 import Reactor
+import Reports
 import Synchronization
 
 /// Watches the configured files that are reloaded when they change: secrets, keys, certificates, trust anchors.
 final class FreshFiles: Sendable {
     let secrets: SecretCache
-    let tls: TLSFileCache
-    let listeners: ListenerCertificates
+    let tls: PEMFiles<TLSMaterial>
+    let listeners: PEMFiles<ListenerCertificate>
     private let watch = Mutex<FileWatch?>(nil)
     private let logger: Logger
 
-    init(secrets: SecretCache, tls: TLSFileCache, listeners: ListenerCertificates, logger: Logger) {
+    init(secrets: SecretCache, tls: PEMFiles<TLSMaterial>, listeners: PEMFiles<ListenerCertificate>, logger: Logger) {
         self.secrets = secrets
         self.tls = tls
         self.listeners = listeners
@@ -20,7 +21,7 @@ final class FreshFiles: Sendable {
     }
 
     func update() {
-        let files = tls.files.union(secrets.files).union(listeners.files)
+        let files = tls.paths.union(secrets.files).union(listeners.paths)
         watch.withLock { watch in
             if watch == nil, !files.isEmpty { watch = start() }
             watch?.watch(files)
@@ -31,7 +32,12 @@ final class FreshFiles: Sendable {
     var unused: [String] {
         let system = SystemAuthorities.shared
         let bundle = system.isBehind ? system.bundle.map { "\($0): it can't be used" } : nil
-        return (tls.unused + listeners.unused + [bundle].compactMap(\.self)).sorted()
+        let unused = tls.unused.union(listeners.unused).map { "\($0.file): \($0.reason)" }
+        return (unused + [bundle].compactMap(\.self)).sorted()
+    }
+
+    func certificateEnds(at now: Int64) -> [CertificateEnd] {
+        tls.certificateEnds(at: now) + listeners.certificateEnds(at: now)
     }
 
     func end() { watch.withLock { $0 = nil } }

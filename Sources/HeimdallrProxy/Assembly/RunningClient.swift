@@ -54,7 +54,7 @@ struct RunningClient: Sendable {
         let commands = RefusedCommands(settings, shared.secrets)
         heimdallr = try ClientAssembly(
             settings: settings, configuration: configuration, secrets: shared.secrets,
-            material: shared.files.tls.material(settings.tls, extra: trustAnchors), counts: connections,
+            material: shared.files.tls[.init(settings.tls, extra: trustAnchors)], counts: connections,
             registry: shared.registry
         ).make(
             on: shared.loops[0], store: store, last: notes,

@@ -5,6 +5,7 @@ import Heimdallr
 import Logging
 import Proxy
 import Reactor
+import Reports
 
 /// The objects of the process that no reload replaces.
 struct SharedObjects: Sendable {
@@ -34,8 +35,8 @@ struct SharedObjects: Sendable {
         let repairs = Repairs()
         self.repairs = repairs
         let secrets = SecretCache(configuration, counts: reloads, logger: logger) { repairs.changed($0) }
-        let tls = TLSFileCache(counts: reloads, logger: logger) { repairs.changed($0) }
-        let listeners = ListenerCertificates(counts: reloads, logger: logger)
+        let tls = PEMFiles<TLSMaterial>(.clientCertificate, counts: reloads, logger: logger) { repairs.changed($0) }
+        let listeners = PEMFiles<ListenerCertificate>(.listenerCertificate, counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
         stores = try await StoreAssembly(configuration: configuration, secrets: secrets, logger: logger).make()
         watch = Watch(
@@ -80,8 +81,10 @@ struct SharedObjects: Sendable {
     /// - Parameter former: the running objects, whose unchanged clients stay; `nil` at the start.
     func assemble(_ configuration: Configuration, former: RunningApp.Current?) async throws -> Assembled {
         secrets.change(to: configuration)
-        await files.tls.add(configuration)
-        try await files.listeners.add(configuration)
+        await files.tls.add(configuration.peerFiles)
+        // A listener without a certificate can serve nobody.
+        let faults = await files.listeners.add(configuration.listenerFiles, ifGood: true)
+        guard faults.isEmpty else { throw ConfigurationError(problems: faults.map(\.problem)) }
         let clients = try await clients(configuration, former)
         // The wait is short, because a slow secret must not delay other clients' requests or a probe.
         await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
@@ -142,8 +145,8 @@ struct SharedObjects: Sendable {
         registry.set(assembled.clients.map(\.heimdallr))
         repairs.use(assembled.clients)
         app.log.level.configure(configuration.log.level)
-        files.tls.keep(configuration)
-        files.listeners.keep(configuration)
+        files.tls.keep(configuration.peerFiles)
+        files.listeners.keep(configuration.listenerFiles)
         files.update()
         watch.setHooks(configuration, on: loops[0])
         tokens?.change(to: configuration.grantTypes)

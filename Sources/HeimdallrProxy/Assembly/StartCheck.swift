@@ -46,7 +46,7 @@ struct StartCheck {
                 error, "interception", isWarning: Self.isMadeByUnit(directory),
                 of: [directory.map(AwaitedFile.folder)])
         }
-        faults.problems += configuration.allServerTLS.compactMap(ListenerCertificates.fault)
+        faults.problems += configuration.allServerTLS.compactMap(ListenerCertificate.fault)
         for error in ProxyServer.check(configuration, passed: passed) {
             note(error, error.listener?.description, isWarning: error.isForbidden)
         }

@@ -102,13 +102,13 @@ final class UpstreamFailures: Sendable {
 extension Traces {
     private static let connectTimeout = Duration.seconds(5)
 
-    convenience init(secrets: SecretCache, tls: TLSFileCache, logger: Logger) {
+    convenience init(secrets: SecretCache, tls: PEMFiles<TLSMaterial>, logger: Logger) {
         self.init(
             version: Product.version,
             connect: { settings, trustAnchors, loop in
                 let options = PoolOptions(
                     connectTimeout: Self.connectTimeout, maxConnections: 1, settings.tls, anchors: trustAnchors,
-                    tls.material(settings.tls, extra: trustAnchors))
+                    tls[.init(settings.tls, extra: trustAnchors)])
                 return Collector(
                     endpoint: settings.endpoint, headers: settings.headers.map { ($0.name, secrets.secret($0.value)) },
                     client: CurlHTTPClient(BufferedClient(options: options, loop: loop)))
