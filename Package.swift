@@ -82,7 +82,9 @@ let package = Package(
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
-        .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
+        .target(
+            name: "CurlTransport", dependencies: ["CLibcurl", "FileSystem", "Reactor", "WireText"],
+            swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
         .target(
             name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor", "WireText"], swiftSettings: strict),
@@ -95,7 +97,7 @@ let package = Package(
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(
-            name: "Cryptography", dependencies: ["FileSystem", "CLibcrypto", "CLinux", "WireText"],
+            name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "FileSystem", "WireText"],
             swiftSettings: strict),
         // What imports nothing of ours.
         .target(name: "WireText", swiftSettings: strict),
@@ -196,7 +198,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "CryptographyTests",
-            dependencies: ["FileSystem", "AuthorityProcess", "Cryptography", "TestSupport", "WireText"],
+            dependencies: ["AuthorityProcess", "Cryptography", "FileSystem", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
         .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),

@@ -1,4 +1,5 @@
 import CLibcurl
+package import FileSystem
 import Glibc
 import Reactor
 import Synchronization
@@ -8,24 +9,16 @@ import Synchronization
 package final class SystemAuthorities: Sendable {
     package static let shared = SystemAuthorities(bundle: SystemTrust.current.path)
 
-    /// Outcome of reading a changed bundle.
-    package enum Change: Sendable, Equatable {
-        case replaced
-        /// The last good version stays in use.
-        case unusable(reason: String)
-    }
-
     private struct State {
-        var file: MemoryFile?
+        var file = LastGood<MemoryFile, String>()
         var watch: FileWatch?
-        var isFaulty = false
     }
 
     /// Path of the bundle; `nil` if libcurl has none.
     package let bundle: String?
     private let state = Mutex<State?>(nil)
     private let count = Atomic<UInt64>(0)
-    private let listeners = Mutex<[@Sendable (Change) -> Void]>([])
+    private let listeners = Mutex<[@Sendable (ReadingOutcome<String>) -> Void]>([])
 
     init(bundle: String?) { self.bundle = bundle }
 
@@ -35,16 +28,16 @@ package final class SystemAuthorities: Sendable {
     /// A copy of the bundle. Its path differs from those of other versions, so libcurl reuses neither the parsed
     /// authorities nor the TLS sessions of another version. `nil` if the bundle can't be read. The first call reads the
     /// bundle, and begins to watch it.
-    package var current: MemoryFile? { state.withLock { started(&$0).file } }
+    package var current: MemoryFile? { state.withLock { started(&$0).file.value } }
 
-    /// Adds a function that is called after each change, on the watch's thread.
-    package func onChange(_ changed: @escaping @Sendable (Change) -> Void) {
-        listeners.withLock { $0.append(changed) }
+    /// Adds a function that is called after each reading, on the watch's thread.
+    package func onOutcome(_ told: @escaping @Sendable (ReadingOutcome<String>) -> Void) {
+        listeners.withLock { $0.append(told) }
     }
 
     /// Whether the bundle holds other authorities than connections use, because a change could not be used. Blocks.
     package var isBehind: Bool {
-        guard let bundle, let used = state.withLock({ $0?.file }) else { return false }
+        guard let bundle, let used = state.withLock({ $0?.file.value }) else { return false }
         return (try? MemoryFile(joining: [bundle])).map { !$0.hasSameBytes(as: used) } ?? true
     }
 
@@ -52,7 +45,7 @@ package final class SystemAuthorities: Sendable {
         if let state { return state }
         var first = State()
         if let bundle {
-            first.file = try? MemoryFile(joining: [bundle])
+            if let file = try? MemoryFile(joining: [bundle]) { _ = first.file.take(.init(file)) }
             // Without a watch, the authorities of the start stay in use.
             first.watch = try? FileWatch { [weak self] _ in self?.readAgain() }
             first.watch?.watch([bundle])
@@ -63,31 +56,20 @@ package final class SystemAuthorities: Sendable {
 
     private func readAgain() {
         guard let bundle else { return }
-        var change: Change?
-        state.withLock { state in
+        let outcome = state.withLock { state -> ReadingOutcome<String> in
             var now = started(&state)
+            defer { state = now }
             do throws(SystemError) {
                 let file = try MemoryFile(joining: [bundle])
-                if let former = now.file, file.hasSameBytes(as: former) {
-                    now.isFaulty = false
-                } else if unsafe heimdallr_loads_authorities(file.path) == 1 {
-                    now.file = file
-                    now.isFaulty = false
-                    change = .replaced
-                    // After this, connections of the former version serve no further request.
-                    state = now
-                    count.add(1, ordering: .relaxed)
-                } else if !now.isFaulty {
-                    now.isFaulty = true
-                    change = .unusable(reason: "it holds no certificate, or one that can't be read")
+                let isSame = now.file.value.map { file.hasSameBytes(as: $0) } ?? false
+                guard unsafe isSame || heimdallr_loads_authorities(file.path) == 1 else {
+                    return now.file.fail("it holds no certificate, or one that can't be read")
                 }
-            } catch {
-                if !now.isFaulty { change = .unusable(reason: "\(error)") }
-                now.isFaulty = true
-            }
-            state = now
+                // After this, connections of the former version serve no further request.
+                if !isSame { count.add(1, ordering: .relaxed) }
+                return now.file.take(.init(file), isSame: isSame)
+            } catch { return now.file.fail("\(error)") }
         }
-        guard let change else { return }
-        for listener in listeners.withLock({ $0 }) { listener(change) }
+        for listener in listeners.withLock({ $0 }) { listener(outcome) }
     }
 }

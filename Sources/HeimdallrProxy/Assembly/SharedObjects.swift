@@ -1,6 +1,7 @@
 import Administration
 import Configuration
 import CurlTransport
+import FileSystem
 import Heimdallr
 import Logging
 import Proxy
@@ -44,25 +45,30 @@ struct SharedObjects: Sendable {
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
         interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
-        SystemAuthorities.shared.onChange { [reloads, interception] change in
-            Self.note(change, reloads, logger)
-            if change == .replaced { interception.systemAuthoritiesChanged() }
+        SystemAuthorities.shared.onOutcome { [reloads, interception] outcome in
+            Self.note(outcome, reloads, logger)
+            if case .taken = outcome { interception.systemAuthoritiesChanged() }
         }
         // Only the admin port shows these metrics.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
     }
 
-    private static func note(_ change: SystemAuthorities.Change, _ reloads: ReloadCounts, _ logger: Logger) {
+    private static func note(_ outcome: ReadingOutcome<String>, _ reloads: ReloadCounts, _ logger: Logger) {
         let bundle = SystemAuthorities.shared.bundle ?? ""
-        reloads.record(.file(bundle), isGood: change == .replaced)
-        switch change {
-        case .replaced:
+        switch outcome {
+        case .taken(let isRecovery):
+            reloads.record(.file(bundle), isGood: true)
             logger.info(
-                "the system's authorities have changed; new connections use them", metadata: ["file": "\(bundle)"])
-        case .unusable(let reason):
+                isRecovery
+                    ? "the system's authorities can be used again; new connections use them"
+                    : "the system's authorities have changed; new connections use them", metadata: ["file": "\(bundle)"]
+            )
+        case .failed(let reason, hasValue: _, isNew: true):
+            reloads.record(.file(bundle), isGood: false)
             logger.warning(
                 "the system's authorities can't be used; the last good ones stay in use",
                 metadata: ["file": "\(bundle)", "reason": "\(reason)"])
+        case .unchanged, .failed: break
         }
     }
 
