@@ -1,8 +1,9 @@
 public import Heimdallr
+import WireText
 
 /// Advice after a failed token request or sign-in. The sentences are fixed, except for addresses, and names that a
 /// server sent.
-public struct Advice {
+public struct Advice: Sendable {
     let client: HeimdallrStatus?
     let signIn: SignInWay
 
@@ -26,8 +27,8 @@ public struct Advice {
         case .rejectedByResource:
             "the API refuses the token: compare this client's audience, resource and scope with the API's requirements"
         case .needsAuthentication: signIn.advice
-        case .deadlineExceeded: "wait; the token endpoint is slow"
-        case .cancelled, .stopped: "nothing; the proxy is stopping"
+        case .deadlineExceeded: "check that the token endpoint answers within `token_wait` and the client's `timeout`"
+        case .cancelled, .stopped: "send the request again when the proxy has restarted"
         }
     }
 
@@ -81,7 +82,7 @@ public struct Advice {
                 : "it may be wrong in the configuration, or in the issuer's metadata")
     }
 
-    private func sentence(for error: HeimdallrHTTPClientError, of server: String) -> String {
+    package func sentence(for error: HeimdallrHTTPClientError, of server: String) -> String {
         switch error {
         case .dns: "check \(server), and name resolution"
         case .shortage(_, let remedy): remedy
@@ -184,7 +185,7 @@ public struct Advice {
             _ where Self.wrongClients.contains(error.code.rawValue):
             wrongSecret
         case .invalidGrant: wrongGrant
-        case .invalidScope: "check `scope` for typing errors, and allow these scopes for the client at the server"
+        case .invalidScope: wrongScope
         case .unauthorizedClient, .unsupportedGrantType:
             "check `grant_type`, and allow this grant type for the client at the server"
         case .invalidTarget: "check `resource` and `audience`"
@@ -194,6 +195,12 @@ public struct Advice {
             [401, 403].contains(error.status)
                 ? wrongSecret : "compare this client's settings with the authorization server's requirements"
         }
+    }
+
+    private var wrongScope: String {
+        let known = client?.scopesSupported.joined(separator: ", ") ?? ""
+        return "check `scope` for typing errors, and allow these scopes for the client at the server"
+            + (known.isEmpty ? "" : "; the server's metadata lists: \(ForeignText.printable(known, most: 400))")
     }
 
     /// Servers' own words for `invalid_client`: Slack, GitHub.
@@ -212,7 +219,7 @@ public struct Advice {
 
     // MARK: Discovery
 
-    func sentence(for fault: DiscoveryFault) -> String {
+    package func sentence(for fault: DiscoveryFault) -> String {
         let issuer = client?.issuer ?? "issuer"
         return switch fault {
         case .network(let error): sentence(for: error, of: "`issuer`, \(issuer)")

@@ -28,7 +28,8 @@ extension EnrolmentReport {
 
     var json: JSON {
         .object([
-            .init("url", .string(url)), .init("resource", JSON(resource)), .init("issuer", JSON(issuer)),
+            .init("url", .string(url)), .init("resource_metadata", JSON(challenged)),
+            .init("resource", JSON(resource)), .init("issuer", JSON(issuer)),
             .init("client", JSON(client)), .init("document", JSON(document)),
             .init(
                 "foreign_endpoints",

@@ -36,6 +36,23 @@ public struct ConnectionProbe: Sendable {
         hosts = hop.hosts(to: origin)
     }
 
+    /// Looks the names up, and judges their addresses, as a connection of the pool does.
+    /// - Parameter limit: time limit of all look-ups.
+    public func names(within limit: Duration, on loop: EventLoop) async throws(TransportError) -> Names {
+        try await withCheckedContinuation { (continuation: CheckedContinuation<Result<Names, TransportError>, Never>) in
+            loop.execute { [hosts, options] in
+                let lookUp = NameLookUp(hosts, options, deadline: .current() + limit, on: loop)
+                lookUp.start { result in
+                    withExtendedLifetime(lookUp) {}
+                    continuation.resume(
+                        returning: result.map { found in
+                            Dictionary(uniqueKeysWithValues: found.map { ($0, $1.compactMap { NumericAddress($0) }) })
+                        })
+                }
+            }
+        }.get()
+    }
+
     /// - Parameters:
     ///   - reaching: `false` connects by TCP to the first host only, without a request to a next proxy.
     ///   - limit: time limit of the whole probe.

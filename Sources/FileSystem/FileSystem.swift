@@ -35,6 +35,17 @@ public enum FileSystem {
         unsafe !path.utf8.contains(0) && access(path, mode) == 0
     }
 
+    /// Whether the disk of a folder has no room for a small file: statvfs(3). `false` if the disk does not tell.
+    public static func isFull(_ folder: String) -> Bool {
+        var disk = statvfs()
+        guard !folder.utf8.contains(0), unsafe statvfs(folder, &disk) == 0 else { return false }
+        let isRoot = geteuid() == 0
+        let blocks = UInt64(isRoot ? disk.f_bfree : disk.f_bavail)
+        let files = UInt64(isRoot ? disk.f_ffree : disk.f_favail)
+        let room = blocks.multipliedReportingOverflow(by: UInt64(disk.f_frsize))
+        return !room.overflow && room.partialValue < 8 << 10 || disk.f_files > 0 && files == 0
+    }
+
     /// Returns the names in a folder, in no particular order; empty for an unreadable folder. readdir(3).
     public static func names(in folder: String) -> [String] {
         guard !folder.utf8.contains(0), let stream = unsafe opendir(folder) else { return [] }

@@ -26,8 +26,22 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
         }
     }
 
+    /// Whether a fault of the store or of a secret kept the client from sending a request.
+    package var wasNotSent: Bool {
+        switch self {
+        case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _):
+            switch fault {
+            case .store, .secret: true
+            default: false
+            }
+        default: false
+        }
+    }
+
     public var description: String {
         switch self {
+        case .tokenEndpointUnavailable(let fault, _) where wasNotSent, .clientRefused(let fault, _) where wasNotSent:
+            "no token was requested: \(fault)"
         case .tokenEndpointUnavailable(let fault, _): "the token endpoint gives no token: \(fault)"
         case .clientRefused(let fault, _): "the token endpoint refuses this client: \(fault)"
         case .rejectedByResource: "the resource refuses this client's tokens: check audience, resource and scope"

@@ -71,6 +71,8 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var endsBy: TokenEnd?
     /// `HeimdallrConfiguration.issuer`.
     public var issuer: String?
+    /// Scopes that the issuer's metadata lists; empty: it lists none, or was not read yet.
+    public var scopesSupported: [String] = []
     /// Address of the last request to the authorization server, without its query.
     public var lastAddress: String?
     /// Name of the endpoint at `lastAddress` in metadata, such as `token_endpoint`.
@@ -142,6 +144,7 @@ extension Heimdallr {
         }
         let facts = requests.trace.facts
         status.issuer = requests.configuration.issuer
+        status.scopesSupported = requests.directory.known?.scopes ?? []
         status.enrolment = requests.enroller?.report
         status.lastAddress = facts.address
         status.lastEndpoint = facts.endpoint.rawValue

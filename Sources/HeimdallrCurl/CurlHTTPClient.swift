@@ -90,18 +90,21 @@ extension HeimdallrHTTPClientError {
         case .timeout: self = .timeout
         case .bodyTooLarge: self = .bodyTooLarge
         case .invalidRequest: self = .other
-        case .transport(let error):
-            switch error.kind {
-            case .nameNotResolved, .nameTimedOut: self = .dns
-            case .shortage(let shortage): self = .shortage(fault: shortage.fault, remedy: shortage.remedy)
-            case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
-            case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error.message)
-            case .proxy: self = .nextProxy(error.nextProxyStatus)
-            case .connectionRefused, .connectionFailed, .loop, .addressDenied: self = .connect
-            case .connectionLost, .responseTruncated: self = .cut
-            case .http2Only(let isSecure): self = .http2Only(isSecure: isSecure)
-            case .responseMalformed, .aborted, .http2Missing, .internal: self = .other
-            }
+        case .transport(let error): self.init(error)
+        }
+    }
+
+    package init(_ error: TransportError) {
+        switch error.kind {
+        case .nameNotResolved, .nameTimedOut: self = .dns
+        case .shortage(let shortage): self = .shortage(fault: shortage.fault, remedy: shortage.remedy)
+        case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
+        case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error.message)
+        case .proxy: self = .nextProxy(error.nextProxyStatus)
+        case .connectionRefused, .connectionFailed, .loop, .addressDenied: self = .connect
+        case .connectionLost, .responseTruncated: self = .cut
+        case .http2Only(let isSecure): self = .http2Only(isSecure: isSecure)
+        case .responseMalformed, .aborted, .http2Missing, .internal: self = .other
         }
     }
 }

@@ -1,4 +1,5 @@
 public import CurlTransport
+import Heimdallr
 
 /// A failed exchange with an upstream, for the log. Contains no secret, unless the upstream wrote a secret into
 /// `error`.
@@ -14,4 +15,19 @@ public struct UpstreamFailure: Sendable {
     /// Fixed sentence about the error. `advice` is the remedy, also a fixed sentence.
     public var reason: String
     public var advice: String
+}
+
+extension TransportError {
+    /// Remedy of a failed exchange with an upstream, without a capital letter at its start.
+    public var upstreamRemedy: String {
+        switch kind {
+        case .shortage(let shortage): return shortage.remedy
+        case .http2Only(let isSecure):
+            return TLSFault.parts(of: TLSFault.http2Advice(.upstream, isSecure: isSecure)).remedy
+        case .tlsHandshake, .tlsCertificate: return TLSFault(words: message).parts(.upstream).remedy
+        default:
+            let phrase = Problem(self).phrase
+            return phrase.prefix(1).lowercased() + phrase.dropFirst()
+        }
+    }
 }

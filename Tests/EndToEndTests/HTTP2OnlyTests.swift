@@ -16,8 +16,19 @@ struct HTTP2OnlyTests {
         }
     }
 
-    private func server(_ kind: Kind) async throws -> TLSServerProcess {
-        try await TLSServerProcess(["node", fixture("http2_only.js")], [kind.rawValue])
+    private func server(_ kind: Kind, _ more: String...) async throws -> TLSServerProcess {
+        try await TLSServerProcess(["node", fixture("http2_only.js")], [kind.rawValue] + more)
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `with the key, doctor agrees also where the server accepts no HEAD, as servers of gRPC do`(kind: Kind)
+        async throws
+    {
+        let server = try await server(kind, "calls")
+        let proxy = try await RunningProxy(configuration(kind, server, client: kind.key, upstream: kind.key))
+        let doctor = try await doctor(proxy)
+        #expect(doctor.ending == .exited(0), "\(doctor.transcript)")
+        #expect(doctor.output.contains("speaks HTTP/2, and accepts no HEAD"), "\(doctor.output)")
     }
 
     private func configuration(

@@ -63,7 +63,8 @@ extension Section {
                 "this applies to intercepted TLS: write `intercept: true` too, or leave it out")
         }
         guard let certificate, let key else { return nil }
-        let host = upstream.host.wildcard ? nil : upstream.host.host.bare
+        // Any host below a wildcard's domain.
+        let host = (upstream.host.wildcard ? "any." : "") + upstream.host.host.bare
         note(.server(certificate: certificate, key: key, host: host), at: "server_cert_file")
         return ListenerTLS(certFile: certificate, keyFile: key)
     }

@@ -12,8 +12,8 @@ public struct KeyUse: Sendable, Equatable {
         case tls(certificate: String, key: String)
         /// PEM files of a listener's certificate and of its key.
         case listener(certificate: String, key: String)
-        /// PEM files of a certificate for intercepted TLS and of its key. `host` is `nil` for a wildcard upstream.
-        case server(certificate: String, key: String, host: String?)
+        /// PEM files of a certificate for intercepted TLS and of its key, for this host.
+        case server(certificate: String, key: String, host: String)
         /// A PEM file of trust anchors.
         case trustAnchors(String)
 

@@ -71,6 +71,9 @@ final class EndpointDirectory: Sendable {
         return try await metadata(of: issuer)
     }
 
+    /// The metadata that was read last. Never waits.
+    var known: ServerMetadata? { state.withLock { $0.metadata } }
+
     /// Returns this issuer as its server spells it, if its metadata is known; otherwise unchanged.
     func spelling(of issuer: String?) -> String? {
         state.withLock { state in

@@ -1,14 +1,14 @@
 internal import WireText
 
 /// The endpoints of an authorization server, with their names from RFC 8414 section 2.
-enum Endpoint: String, Sendable, Hashable, CaseIterable {
+package enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case token = "token_endpoint"
     case authorization = "authorization_endpoint"
-    case revocation = "revocation_endpoint"
     case deviceAuthorization = "device_authorization_endpoint"
+    case revocation = "revocation_endpoint"
     case pushedAuthorization = "pushed_authorization_request_endpoint"
-    case keys = "jwks_uri"
     case userInfo = "userinfo_endpoint"
+    case keys = "jwks_uri"
     case registration = "registration_endpoint"
 
     /// Whether the server may have another address of this endpoint for mutual TLS (RFC 8705 section 5).
@@ -21,11 +21,11 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0.
-struct ServerMetadata: Sendable, Equatable {
+package struct ServerMetadata: Sendable, Equatable {
     /// The issuer as the server spells it. Its answers name it like this, byte for byte.
     var issuer: String
     /// Addresses as the server sent them. They are checked only when used.
-    var endpoints: [Endpoint: String] = [:]
+    package var endpoints: [Endpoint: String] = [:]
     /// Addresses of the same endpoints for clients with a certificate: RFC 8705 section 5.
     var aliases: [Endpoint: String] = [:]
     /// Whether every authorization response names the issuer (RFC 9207).
@@ -39,9 +39,9 @@ struct ServerMetadata: Sendable, Equatable {
     /// `scopes_supported`.
     var scopes: [String] = []
     /// `token_endpoint_auth_methods_supported`; `nil`: the document has no list.
-    var authMethods: [String]?
+    package var authMethods: [String]?
     /// `grant_types_supported`; `nil`: the document has no list.
-    var grantTypes: [String]?
+    package var grantTypes: [String]?
 
     /// - Throws: `DiscoveryFault.malformed`; `.otherIssuer` unless the document names this `issuer`.
     init(_ body: [UInt8], issuer: String) throws(DiscoveryFault) {

@@ -208,7 +208,7 @@ final class Enroller: Sendable {
     var report: EnrolmentReport {
         state.withLock { state in
             EnrolmentReport(
-                url: state.challenge?.url ?? settings.resource,
+                url: state.challenge?.url ?? settings.resource, challenged: state.challenge?.metadata,
                 resource: state.enrolment?.resource ?? state.offer?.resource,
                 issuer: state.enrolment?.issuer ?? state.offer?.issuer ?? settings.issuer,
                 client: state.enrolment?.client.source.rawValue, document: state.document?.address,

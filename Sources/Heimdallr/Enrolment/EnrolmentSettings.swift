@@ -71,6 +71,8 @@ public struct SignInOffer: Sendable, Equatable {
 public struct EnrolmentReport: Sendable, Equatable {
     /// Address of the API.
     public var url: String
+    /// `resource_metadata` of the API's last challenge.
+    public var challenged: String?
     /// `resource` as published; `nil`: none, or unknown so far.
     public var resource: String?
     /// The authorization server; `nil`: unknown so far.

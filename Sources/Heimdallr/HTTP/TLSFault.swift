@@ -99,7 +99,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
                 + "is intended"
         case .unknownAuthority:
             "no authority that is trusted here has signed the server's certificate: if your own CA has signed it, name "
-                + "the CA's file in tls.ca_file of \(peer.owner)"
+                + "the CA's file in tls.ca_file of \(peer.owner), or for several servers in the top-level tls.ca_file"
         case .expired: "the server's certificate has expired: renew it there, or set this machine's clock"
         case .notYetValid: "the server's certificate is not valid yet: check this machine's clock"
         case .otherName:
@@ -109,7 +109,8 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
             case .upstream:
                 "the server's certificate is for another name: write that name in `url`, or as tls.server_name"
             }
-        case .weakCertificate: "the server's certificate or key is too weak to be trusted: the server needs a new one"
+        case .weakCertificate:
+            "the server's certificate or key is too weak to be trusted: have the server's operator make a new one"
         case .clientCertificateWanted:
             "the server requires a client certificate: name it in tls.cert_file, and its key in tls.key_file"
         case .clientCertificateRefused:
@@ -119,13 +120,22 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
             "the server ended the handshake: if it requires a client certificate, name it in tls.cert_file and its key "
                 + "in tls.key_file; otherwise it supports no TLS version or cipher that is accepted here"
         case .http2Only: Self.http2Advice(peer, isSecure: true)
-        case .oldProtocol: "the server supports neither TLS 1.2 nor a later version: it needs an update"
+        case .oldProtocol:
+            "the server supports neither TLS 1.2 nor a later version: have the server's operator update it"
         case .cut:
             "the connection was cut in the handshake: check that the port speaks TLS, and any firewall on the way"
         case .unusableFile: "a configured file can't be used: check ca_file, cert_file and key_file under `tls`"
         case .other:
             "the handshake failed for a reason that is not known here: ask the server's operator, and look at its log"
         }
+    }
+
+    /// Returns the two parts of `advice`.
+    package func parts(_ peer: Peer) -> (fault: String, remedy: String) { Self.parts(of: advice(peer)) }
+
+    package static func parts(of advice: String) -> (fault: String, remedy: String) {
+        guard let colon = advice.firstRange(of: ": ") else { return (advice, advice) }
+        return (String(advice[..<colon.lowerBound]), String(advice[colon.upperBound...]))
     }
 
     /// Returns the fault of a server that speaks HTTP/2 only, and its remedy.

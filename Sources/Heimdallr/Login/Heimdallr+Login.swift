@@ -159,7 +159,9 @@ extension Heimdallr {
     }
 
     /// Fetches the issuer's metadata, if there is an issuer.
-    package func findMetadata() async throws(DiscoveryFault) { _ = try await requests.directory.metadata() }
+    package func findMetadata() async throws(DiscoveryFault) -> ServerMetadata? {
+        try await requests.directory.metadata()
+    }
 
     /// Returns the endpoints for a first token, with their names in metadata. The token endpoint, if needed, is last.
     /// - Throws: `LoginError` for the first endpoint without an address.

@@ -65,7 +65,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Throws the errors of `prepare`, but creates nothing.
+    /// Throws the errors of `prepare`, and for a full disk, but creates nothing.
     package static func check(directory: String) throws(TokenStoreError) {
         let location: String?
         do throws(FileSystem.Fault) {
@@ -75,6 +75,11 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             throw TokenStoreError(error)
         }
         if let location { throw MovedStore.refusal("the files in \(directory)", movedTo: location) }
+        guard !FileSystem.isFull(directory) else {
+            throw TokenStoreError(
+                "the token store: the disk of \(directory) is full", advice: "free space there, or name another folder",
+                kind: .fault)
+        }
     }
 
     // MARK: The store

@@ -45,7 +45,9 @@ struct AdministrationAssembly {
                 kept.heimdallr, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
                 issuer: settings.issuer)
             client.tokenEndpoint = settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) }
-            client.lastRequest = { [notes = kept.notes] in notes.current }
+            client.lastRequest = { [notes = kept.notes, heimdallr = kept.heimdallr] in
+                notes.last(of: heimdallr.status().lastError)
+            }
             return client
         }
         var sources = AdministrationSources(

@@ -2,7 +2,9 @@ import Configuration
 import Cryptography
 import FileSystem
 import Glibc
+import Heimdallr
 import Proxy
+import Reactor
 import Synchronization
 import WireText
 
@@ -35,6 +37,15 @@ final class AuthorityStore: Sendable {
     init(path: String, key: SealingKey) throws {
         folder = try PrivateDirectory(path: path)
         self.key = key
+    }
+
+    /// Returns the store of a configuration; `nil` if it keeps its authorities in memory. Creates a missing folder.
+    static func of(_ configuration: Configuration, _ secrets: SecretCache) async throws -> AuthorityStore? {
+        guard let store = configuration.interception?.store else { return nil }
+        let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
+            store.key, "interception.key")
+        let key = try TokenStoreKey(text).sealing
+        return try await BlockingWork.run { try AuthorityStore(path: store.directory, key: key) }
     }
 
     /// Contents of files that `save` has to write.

@@ -50,14 +50,8 @@ final class InterceptionKeeper: Sendable {
         let store = configuration.interception?.store
         let current = state.withLock { $0.store == store ? $0.current : nil }
         return try await Self.reporting(configuration) {
-            var kept: (path: String, key: SealingKey)?
-            if let store {
-                let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
-                    store.key, "interception.key")
-                kept = (store.directory, try TokenStoreKey(text).sealing)
-            }
-            return try await BlockingWork.run { [kept] in
-                let store = try kept.map { try AuthorityStore(path: $0.path, key: $0.key) }
+            let store = try await AuthorityStore.of(configuration, secrets)
+            return try await BlockingWork.run {
                 let (interception, unsaved) = try AuthorityStore.authorities(for: names, current: current, in: store)
                 return Prepared(interception: interception) {
                     try await Self.reporting(configuration) { try await BlockingWork.run { try store?.save(unsaved) } }

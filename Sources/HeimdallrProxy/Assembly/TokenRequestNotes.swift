@@ -15,6 +15,12 @@ import WireText
 final class TokenRequestNotes: Sendable {
     private let state = Mutex((ended: LastTokenRequest(), cause: String?.none, status: Int?.none))
     var current: LastTokenRequest { state.withLock { $0.ended } }
+
+    /// The last request, unless it does not belong to this error, because nothing was sent.
+    func last(of error: HeimdallrError?) -> LastTokenRequest {
+        error?.wasNotSent == true ? LastTokenRequest() : current
+    }
+
     /// Status of the answer to the last request.
     var status: Int? { state.withLock { $0.status } }
 
@@ -61,7 +67,8 @@ enum FailureCause {
         return ForeignText.printable("\(words): \(error.message)")
     }
 
-    private static func words(_ kind: TransportError.Kind) -> String {
+    /// Our words for a kind of failure.
+    static func words(_ kind: TransportError.Kind) -> String {
         switch kind {
         case .nameNotResolved: "the name can't be resolved"
         case .nameTimedOut: "the name server does not answer"

@@ -35,7 +35,7 @@ struct CheckCommand: AsyncParsableCommand {
             ConfigurationReport.plain.fail(problems, starting: false)
             throw ExitStatus.badConfiguration.error
         }
-        let keys = KeyCheck(settings, environment: environment)
+        let keys = KeyCheck(settings.keyUses, environment: environment)
         CommandOutput.write(Self.report(settings, source: source, keys: keys.findings.map(\.message)))
     }
 
@@ -50,7 +50,7 @@ struct CheckCommand: AsyncParsableCommand {
                 throw ConfigurationError(problems: start.problems, warnings: warnings + start.warnings)
             }
             return CheckReport(
-                settings: settings, source: source, keys: KeyCheck(settings, environment: environment),
+                settings: settings, source: source, keys: KeyCheck(settings.keyUses, environment: environment),
                 warnings: ConfigurationSource.variableWarnings + warnings + start.warnings)
         } catch {
             CommandOutput.write(CheckReport.json(of: error, in: source).document)

@@ -49,7 +49,7 @@ enum ConfigurationSource: Sendable, Equatable {
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
             if logs { report = ConfigurationReport(isJSON: configuration.log.format == .json) }
-            let keys = KeyCheck(configuration, environment: environment)
+            let keys = KeyCheck(configuration.keyUses, environment: environment)
             for warning in Self.variableWarnings + warnings + keys.warnings { report.warn(warning) }
             try judge(configuration, keys, environment, passed)
             return configuration
@@ -81,7 +81,7 @@ enum ConfigurationSource: Sendable, Equatable {
         environment: [String: String], passed: [PassedSocket]
     ) throws(ConfigurationError) -> ReadConfiguration {
         let (configuration, warnings) = try read(environment)
-        let keys = KeyCheck(configuration, environment: environment)
+        let keys = KeyCheck(configuration.keyUses, environment: environment)
         try judge(configuration, keys, environment, passed)
         return (configuration, warnings + keys.warnings)
     }

@@ -43,19 +43,16 @@ struct DoctorCommand: AsyncParsableCommand {
             let advice = meant.isEmpty ? ": give a name under `clients`, or the `host` of an upstream" : meant
             throw ValidationError("there is no client or upstream \"\(name)\"\(advice)")
         }
-        var diagnoses: [Diagnosis]
+        let diagnoses: [Diagnosis]
         do {
-            let doctor = Doctor(configuration: settings, names: names, asksForTokens: !asksForNoToken)
+            let doctor = Doctor(
+                source: source, configuration: settings, names: names, asksForTokens: !asksForNoToken)
             diagnoses = try await doctor.diagnoses { done, all in
                 Terminal.showProgress("Checking: \(done) of \(all) done …")
             }
         } catch { throw ExitStatus.failure.error("the checks can't start: \(error)") }
         Terminal.showProgress("")
         await playground?.stop()
-        if names.isEmpty {
-            let surroundings = SurroundingsCheck(source: source, configuration: settings)
-            diagnoses[0].findings += await BlockingWork.run { surroundings.findings }
-        }
         let findings = diagnoses.flatMap(\.findings)
         let failed = findings.count { $0.outcome == .failed }
         let warnings = findings.count { $0.outcome == .warning }

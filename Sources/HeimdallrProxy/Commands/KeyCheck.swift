@@ -24,10 +24,10 @@ struct KeyCheck {
     private static let maxWarnings = 5
 
     /// Blocks while it reads files.
-    init(_ configuration: Configuration, environment: [String: String], now: Int64 = WallClock.now()) {
+    init(_ uses: KeyUses, environment: [String: String], now: Int64 = WallClock.now()) {
         self.environment = environment
         self.now = now
-        for use in configuration.keyUses.all { check(use) }
+        for use in uses.all { check(use) }
     }
 
     private mutating func check(_ use: KeyUse) {
@@ -47,7 +47,7 @@ struct KeyCheck {
                 try checkTLS(certificate, key, use)
             case .server(let certificate, let key, let host):
                 try checkTLS(certificate, key, use)
-                if let host, let first = try certificates(certificate).first, !first.isFor(host) {
+                if let first = try certificates(certificate).first, !first.isFor(host) {
                     warn("the certificate is not for \(host), so programs will refuse it: it has \(first.names)", use)
                 }
             case .trustAnchors(let file):

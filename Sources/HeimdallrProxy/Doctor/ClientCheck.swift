@@ -14,11 +14,10 @@ struct ClientCheck: Sendable {
     let notes: TokenRequestNotes
     let tap: Tap
     let options: PoolOptions
-    let own: OwnListeners
     let asksForTokens: Bool
     let loop: EventLoop
     /// The client at the running proxy; `nil` without one.
-    let running: RunningClients.Client?
+    let running: ReportedStatus.Client?
     /// Checks of `client: auto`; `nil` for other clients.
     var enrolment: EnrolmentCheck?
     let trial: AssertionTrial
@@ -32,16 +31,17 @@ struct ClientCheck: Sendable {
     }
 
     private func findings() async -> [Finding] {
-        let fault = await discoveryFault()
+        let (document, fault) = await metadata()
         async let token = tokenFindings()
-        let servers = servers(tap.document)
+        let servers = servers(document)
         var connections = await Checks.all(servers) { await check($0) }
         let results = await token
         for (index, server) in servers.enumerated() where !connections[index].hasFailed {
             if await wantsTLS(server) { connections[index].append(ConnectionCheck.schemeFault) }
         }
         let failed = connections.flatMap(\.self).filter { $0.outcome == .failed }
-        let rest = metadata(fault, hasToken: results.contains { $0.check == "token" && $0.outcome == .good }) + results
+        let hasToken = results.contains { $0.check == "token" && $0.outcome == .good }
+        let rest = fault + (document.map { findings(of: $0, hasToken: hasToken) } ?? []) + results
         return zip(servers, connections).flatMap { $1.at($0.title) } + Self.withoutConsequences(rest, of: failed)
     }
 
@@ -59,24 +59,52 @@ struct ClientCheck: Sendable {
         }
     }
 
-    private func discoveryFault() async -> DiscoveryFault? {
-        guard settings.issuer != nil else { return nil }
-        do throws(DiscoveryFault) { try await client.findMetadata() } catch { return error }
-        return nil
+    /// Returns the server's metadata, and its fault; neither without an `issuer`.
+    private func metadata() async -> (document: ServerMetadata?, fault: [Finding]) {
+        do throws(DiscoveryFault) { return (try await client.findMetadata(), []) } catch {
+            let advice = Advice(client.status()).sentence(for: error)
+            let isConsequence = if case .network = error { true } else { false }
+            return (nil, [.failed("metadata", "\(error)", advice, isConsequence: isConsequence)])
+        }
     }
 
-    private func metadata(_ fault: DiscoveryFault?, hasToken: Bool) -> [Finding] {
-        guard let issuer = settings.issuer else { return [] }
-        if let fault {
-            let advice = Advice(client.status()).sentence(for: LoginError.discovery(fault)) ?? "check `issuer`"
-            let isConsequence = if case .network = fault { true } else { false }
-            return [.failed("metadata", "\(fault)", advice, isConsequence: isConsequence)]
+    /// Compares the settings with the server's metadata (RFC 8414), whose issuer was already checked.
+    /// - Parameter hasToken: whether the server issued a token. The server's lists of grants and methods then don't matter.
+    private func findings(of document: ServerMetadata, hasToken: Bool) -> [Finding] {
+        var findings: [Finding] = []
+        func warn(_ text: String, _ advice: String) { findings.append(.warning("metadata", text, advice)) }
+        // A public client does not authenticate, whatever methods the server lists.
+        let method = settings.authMethod == .none ? nil : settings.authMethod.rawValue
+        for (listed, name, own, key) in [
+            (document.grantTypes, "grant", client.status().grantType, "grant_type"),
+            (document.authMethods, "authentication method", method, "token_endpoint_auth_method"),
+        ] {
+            guard !hasToken, let own, let listed, !listed.contains(own) else { continue }
+            let shown = listed.isEmpty ? "none" : ForeignText.printable(listed.joined(separator: ", "))
+            warn(
+                "the server does not list the \(name) \(own); it lists \(shown)",
+                "check `\(key)`, and whether the server allows it for this client; some lists are incomplete")
         }
-        guard let document = tap.document else {
-            return [.skipped("metadata", "the server publishes no metadata at \(issuer)")]
+        let plain = document.named.filter { !$0.url.lowercased().hasPrefix("https://") }
+        if let first = plain.first {
+            let names = plain.map(\.name).joined(separator: ", ")
+            let example = ForeignText.printable(first.url, most: 80) + (plain.count > 1 ? ", …" : "")
+            let text = "no https:// address: \(names) (\(example))"
+            if settings.allowPlaintext {
+                findings.append(.good("metadata", text + "; allow_plaintext permits that"))
+            } else {
+                warn(text, "let the server publish https:// addresses, or write them into the configuration")
+            }
         }
-        let grant = client.status().grantType
-        return MetadataCheck(settings: settings, grant: grant, hasToken: hasToken, document: document).findings
+        // An address that can't be used is the reason why the configuration has another one.
+        if let own = settings.tokenEndpoint, let other = document.endpoints[.token], own != other,
+            !DiscoveryFault.isTemplate(other), settings.allowPlaintext || other.lowercased().hasPrefix("https://")
+        {
+            warn(
+                "the server names a different token_endpoint: \(ForeignText.printable(other))",
+                "remove `token_endpoint` from the configuration, unless the difference is intended")
+        }
+        return findings.isEmpty ? [.good("metadata", "matches the issuer and the settings")] : findings
     }
 
     /// Endpoints with the same origin.
@@ -93,10 +121,10 @@ struct ClientCheck: Sendable {
         }
     }
 
-    private func servers(_ document: JSONValue?) -> [Server] {
+    private func servers(_ document: ServerMetadata?) -> [Server] {
         var configured = settings.endpoints
         if let api = settings.githubApp?.api { configured.append(("token_endpoint", api)) }
-        let others = document.map(MetadataCheck.endpoints) ?? []
+        let others = document?.named ?? []
         var servers: [Server] = []
         for (name, url) in configured + others.filter({ other in !configured.contains { $0.name == other.name } }) {
             let origin = CurlHTTPClient.split(url)?.0
@@ -115,7 +143,7 @@ struct ClientCheck: Sendable {
     }
 
     private func connection(_ origin: Origin) -> ConnectionCheck {
-        ConnectionCheck(origin: origin, options: options, peer: .authorizationServer, own: own)
+        ConnectionCheck(origin: origin, options: options, advice: Advice(client.status()), loop: loop)
     }
 
     /// Whether the port of an http:// address speaks TLS. Any answer except 400 shows plain HTTP: a TLS
@@ -174,9 +202,11 @@ struct ClientCheck: Sendable {
             advice = "check that the server answers within the client's `timeout`"
             isConsequence = true
         case .tokenEndpointUnavailable(.network, _), .tokenEndpointUnavailable(.discovery, _): isConsequence = true
-        case .tokenEndpointUnavailable(.status, _):
-            advice = "read the server's log; a running proxy retries by itself"
         default: break
+        }
+        // Nothing tries again here.
+        if advice.hasPrefix("wait") {
+            advice = "read the server's log, or ask its operator; a running proxy tries again by itself"
         }
         return .failed("token", text, advice, isConsequence: isConsequence)
     }
@@ -185,10 +215,8 @@ struct ClientCheck: Sendable {
     /// and no refresh token, and the command has no --no-token.
     private var reasonNotToAsk: String? {
         if !asksForTokens { return ", because of --no-token" }
-        switch client.loginMethod {
-        case .browser, .implicit, .device, .password:
-            if running?.isSignedIn == true { return ": a person is signed in at the running proxy" }
-        case nil: break
+        if client.loginMethod != nil, running?.isSignedIn == true {
+            return ": a person is signed in at the running proxy"
         }
         switch client.loginMethod {
         case .browser, .implicit, .device:
@@ -227,5 +255,14 @@ struct ClientCheck: Sendable {
             return .skipped("clock", "no server answered, so there is no time to compare with")
         }
         return .clock(date: answer.date, age: answer.age, now: answer.at)
+    }
+}
+
+extension ServerMetadata {
+    /// The endpoints that a client may use, with their names.
+    fileprivate var named: [(name: String, url: String)] {
+        Endpoint.allCases.filter { $0 != .registration }.compactMap { endpoint in
+            endpoints[endpoint].map { (endpoint.rawValue, $0) }
+        }
     }
 }

@@ -1,36 +1,44 @@
+import Administration
+import Cryptography
 import CurlTransport
 import Heimdallr
+import HeimdallrCurl
+import Proxy
 import Reactor
 import WireText
 
-/// Checks the connection to one server: its name, its addresses, TCP and TLS. Sends the server no request.
+/// Checks the connection to one server as the proxy makes it: its name, its addresses, TCP and TLS. Sends the server no
+/// request.
 struct ConnectionCheck: Sendable {
-    /// Maximum time for a name look-up, and for a connection with its handshake.
+    /// Maximum time for the look-ups of names, and for a connection with its handshake.
     static let limit = Duration.seconds(5)
     /// Maximum number of addresses that are tried for a name.
     private static let maxAddresses = 4
+    /// A certificate that expires within this number of seconds causes a warning.
+    private static let warningTime: Int64 = 14 * 86_400
 
     let origin: Origin
     let options: PoolOptions
-    let peer: TLSFault.Peer
-    /// Addresses on which the proxy listens.
-    let own: OwnListeners
+    /// Advice for the client whose server this is; `nil` for an upstream.
+    let advice: Advice?
+    let loop: EventLoop
 
-    /// Checks step by step. Stops if a name has no address, or if no address accepts a connection.
+    static let schemeFault = Finding.failed(
+        "HTTP", "the port speaks TLS, and the address says http://", "write https:// in the address")
+
+    /// Checks step by step. Stops if a name has no usable address, or if no address accepts a connection.
     func findings() async -> [Finding] {
-        let probe: ConnectionProbe
-        do throws(TransportError) { probe = try ConnectionProbe(options, to: origin) } catch {
-            return [.failed("next proxy", FailureCause.text(error), "check `proxy`")]
+        let (probe, names): (ConnectionProbe, ConnectionProbe.Names)
+        do throws(TransportError) {
+            probe = try ConnectionProbe(options, to: origin)
+            names = try await probe.names(within: Self.limit, on: loop)
+        } catch { return [fault(error)] }
+        var findings = probe.hosts.map { host in
+            let list = (names[host] ?? []).prefix(8).map(\.description).joined(separator: ", ")
+            let place = NumericAddress(host.name) == nil ? "at \(list)" : "an address"
+            return Finding.good(host == probe.proxy ? "next proxy" : "name", "\(host.name) is \(place)")
         }
-        var findings: [Finding] = []
-        var names: ConnectionProbe.Names = [:]
-        for host in probe.hosts {
-            let (found, finding) = await lookUp(host, check: host == probe.proxy ? "next proxy" : "name")
-            findings.append(finding)
-            guard !found.isEmpty else { return findings }
-            findings.append(judge(found, host))
-            names[host] = found
-        }
+        findings.append(.good("address", "the proxy may connect to it"))
         let dialled = probe.hosts[0]
         let addresses = Array((names[dialled] ?? []).prefix(Self.maxAddresses))
         func connect(_ addresses: [NumericAddress], reaching: Bool) async -> [ConnectionProbe.Facts] {
@@ -39,33 +47,34 @@ struct ConnectionCheck: Sendable {
             }
         }
         let tries = Array(zip(addresses, await connect(addresses, reaching: false)))
-        let reached = tries.filter { $0.1.connectedAfter != nil }.map(\.0)
+        let reached = tries.filter { $0.1.failure == nil }.map(\.0)
         for (address, facts) in tries {
-            findings.append(Self.tcp(facts, address.socketAddress(port: dialled.port), reachesOther: !reached.isEmpty))
+            let place = "\(address.socketAddress(port: dialled.port))"
+            guard let error = facts.failure else {
+                findings.append(.good("TCP", "\(place) accepts connections", after: facts.connectedAfter))
+                continue
+            }
+            // If another address is reached, the proxy uses that address. `localhost` stands for both of this machine's.
+            guard reached.isEmpty || !dialled.name.hasSuffix("localhost") else { continue }
+            var finding = fault(error, "\(place): ")
+            if !reached.isEmpty { finding.outcome = .warning }
+            findings.append(finding)
         }
-        guard !reached.isEmpty else { return findings }
-        guard probe.proxy == nil else {
-            names[dialled] = reached
-            return findings + throughProxy(await Self.connect(probe, reaching: true, names))
-        }
-        guard origin.scheme == .https else { return findings }
+        guard !reached.isEmpty, probe.proxy != nil || origin.scheme == .https else { return findings }
         // The same finding at several addresses is shown once.
-        for finding in await connect(reached, reaching: true).flatMap(tls)
+        for finding in await connect(reached, reaching: true).flatMap({ handshake($0, probe.proxy != nil) })
         where !findings.contains(where: finding.isSame) { findings.append(finding) }
         return findings
     }
-
-    static let schemeFault = Finding.failed(
-        "HTTP", "the port speaks TLS, and the address says http://", "write https:// in the address")
 
     /// Whether the origin has the scheme http, but its port speaks TLS. `false` with a next proxy.
     func wantsTLS() async -> Bool {
         var secure = origin
         secure.scheme = .https
         guard origin.scheme == .http, let probe = try? ConnectionProbe(options, to: secure), probe.proxy == nil,
-            let address = await lookUp(probe.hosts[0], check: "name").addresses.first
+            let names = try? await probe.names(within: Self.limit, on: loop)
         else { return false }
-        let facts = await Self.connect(probe, reaching: true, [probe.hosts[0]: [address]])
+        let facts = await Self.connect(probe, reaching: true, names)
         return facts.failure == nil || !facts.certificates.isEmpty
     }
 
@@ -75,71 +84,97 @@ struct ConnectionCheck: Sendable {
         await BlockingWork.run { probe.run(reaching: reaching, names: names, within: limit) }
     }
 
-    private func lookUp(
-        _ host: DialledHost, check: String
-    ) async -> (addresses: [NumericAddress], finding: Finding) {
-        if let address = NumericAddress(host.name) { return ([address], .good(check, "\(host.name) is an address")) }
-        let begin = ContinuousClock.now
-        let answer = await Checks.value(within: Self.limit) {
-            await BlockingWork.run {
-                Result { () throws(ResolutionError) in try SocketAddress.resolve(host: host.name, port: host.port) }
+    // MARK: Faults
+
+    /// The proxy's own words and remedy for a failure at this server.
+    func fault(_ error: TransportError, _ place: String = "") -> Finding {
+        let check =
+            switch error.kind {
+            case .nameNotResolved, .nameTimedOut: "name"
+            case .loop, .addressDenied: "address"
+            case .connectionRefused, .connectionFailed, .connectionTimedOut, .shortage: "TCP"
+            case .tlsHandshake, .tlsCertificate, .tlsConfiguration: "TLS"
+            case .proxy: "next proxy"
+            default: "HTTP"
             }
+        // libcurl's message about TCP has times, so the same fault would differ at each upstream.
+        let text = check == "TCP" ? FailureCause.words(error.kind) : FailureCause.text(error)
+        return .failed(check, place + text, remedy(of: error))
+    }
+
+    private func remedy(of error: TransportError) -> String {
+        advice?.sentence(for: HeimdallrHTTPClientError(error), of: origin.authority) ?? error.upstreamRemedy
+    }
+
+    // MARK: TLS
+
+    private func handshake(_ facts: ConnectionProbe.Facts, _ isBehindProxy: Bool) -> [Finding] {
+        let certificates = facts.certificates.isEmpty ? [] : (try? X509Certificate.all(pem: facts.certificates)) ?? []
+        if let failure = facts.failure { return [fault(of: failure, certificates, isBehindProxy)] }
+        guard origin.scheme == .https else { return [] }
+        guard let first = certificates.first else { return [.good("TLS", facts.version ?? "TLS")] }
+        var findings = [
+            Finding.good("TLS", "\(facts.version ?? "TLS"), \(Self.described(first))", after: facts.securedAfter)
+        ]
+        if first.notAfter - WallClock.now() < Self.warningTime {
+            let text = "the server's certificate ends on \(first.notAfter.day)"
+            findings.append(.warning("TLS", text, "renew it at the server before that"))
         }
-        do throws(ResolutionError) {
-            guard let found = try answer?.get() else {
-                let text = "no answer from the name server about \(host.name) within \(Self.limit.components.seconds) s"
-                return ([], .failed(check, text, "check this machine's name servers (/etc/resolv.conf)"))
-            }
-            let list = found.prefix(8).compactMap { NumericAddress($0)?.description }.joined(separator: ", ")
-            let finding = Finding.good(check, "\(host.name) is at \(list)", after: begin.duration(to: .now))
-            return (found.compactMap { NumericAddress($0) }, finding)
-        } catch {
-            let text = "unknown host: \(ForeignText.printable(error.description))"
-            let advice = "check the name for typing errors, and this machine's name servers: getent hosts \(host.name)"
-            return ([], .failed(check, text, advice))
+        switch (options.certificateFile != nil, facts.asksForCertificate) {
+        case (false, false): break
+        case (true, true): findings.append(.good("certificate", "the server requests our certificate, and accepts it"))
+        case (false, true):
+            let text = "the server requests a client certificate, but accepted a handshake without one"
+            let remedy = "if it refuses requests, name a certificate in tls.cert_file, and its key in tls.key_file"
+            findings.append(.warning("certificate", text, remedy))
+        case (true, false):
+            let text = "the server did not ask for the client certificate that is configured"
+            findings.append(.warning("certificate", text, "check that the address is right"))
         }
+        return findings
     }
 
-    /// Refuses only addresses of the proxy's own listeners, because configured hosts may have any other address.
-    private func judge(_ addresses: [NumericAddress], _ host: DialledHost) -> Finding {
-        var policy = AddressPolicy()
-        policy.own = own
-        let bad = addresses.map { $0.socketAddress(port: host.port) }.filter { policy.judge($0) != .allowed }
-        guard !bad.isEmpty else { return .good("address", "the proxy may connect to it") }
-        let shown = bad.map(\.description).joined(separator: ", ")
-        return .failed(
-            "address", "\(shown) is one of this proxy's own listeners: requests would come back to it",
-            "write the server's real address; if its name resolves to the proxy on this machine, write its IP address")
-    }
-
-    private static func tcp(_ facts: ConnectionProbe.Facts, _ address: SocketAddress, reachesOther: Bool) -> Finding {
-        if let after = facts.connectedAfter { return .good("TCP", "\(address) accepts connections", after: after) }
-        let text =
-            switch facts.failure?.kind {
-            case .connectionRefused: "\(address) refuses connections: nothing listens there"
-            case .connectionTimedOut: "\(address) is silent: no connection within \(limit.components.seconds) s"
-            default: "\(address): " + (facts.failure.map(FailureCause.text) ?? "no connection")
-            }
-        var advice = "check the address and the port, that the server runs, and what firewalls in between drop"
-        if case .shortage(let shortage)? = facts.failure?.kind { advice = shortage.remedy }
-        // If another address is reached, the proxy uses that address.
-        return reachesOther ? .warning("TCP", text, advice) : .failed("TCP", text, advice)
-    }
-
-    private func tls(_ facts: ConnectionProbe.Facts) -> [Finding] {
-        let hasCertificate = options.certificateFile != nil
-        let host = origin.serverName ?? origin.host
-        return CertificateCheck(facts: facts, host: host, hasClientCertificate: hasCertificate, peer: peer).findings
-    }
-
-    private func throughProxy(_ facts: ConnectionProbe.Facts) -> [Finding] {
-        switch facts.failure?.kind {
-        case nil: return origin.scheme == .https ? tls(facts) : []
-        case .tlsCertificate, .tlsHandshake, .tlsConfiguration: return tls(facts)
-        default:
-            let cause = facts.failure.map(FailureCause.text) ?? ""
-            let text = "the next proxy does not connect to \(origin.host):\(origin.port): \(cause)"
-            return [.failed("next proxy", text, "check `proxy`, its user and password, and what it allows")]
+    private func fault(
+        of failure: TransportError, _ certificates: [X509Certificate], _ isBehindProxy: Bool
+    ) -> Finding {
+        switch failure.kind {
+        case .tlsCertificate, .tlsHandshake, .tlsConfiguration: break
+        case .connectionTimedOut where !isBehindProxy:
+            return .failed(
+                "TLS", "the port accepts connections and then sends nothing: no TLS handshake in time",
+                "check that the port speaks TLS, that the server is not overloaded, and the firewalls in between")
+        case _ where isBehindProxy:
+            let error = TransportError(.proxy, message: failure.message)
+            let text = "the next proxy does not connect to \(origin.host):\(origin.port): \(FailureCause.text(failure))"
+            return .failed("next proxy", text, remedy(of: error))
+        default: return fault(failure)
         }
+        let fault = TLSFault(words: failure.message)
+        let (cause, remedy) = fault.parts(advice == nil ? .upstream : .authorizationServer)
+        var text = fault == .other ? FailureCause.text(failure) : cause
+        var names = ""
+        switch fault {
+        case .expired:
+            // The expired certificate may be that of an issuer.
+            let expired = certificates.first { $0.notAfter < WallClock.now() }
+            text += expired.map { " on \($0.notAfter.day)" } ?? ""
+        case .notYetValid: text += certificates.first.map { " before \($0.notBefore.day)" } ?? ""
+        case .unknownAuthority:
+            guard certificates.count == 1 else { break }
+            let isOwn = certificates[0].subject == certificates[0].issuer
+            text += isOwn ? "; it is self-signed" : "; the server shows no intermediate certificate"
+        case .otherName:
+            names = certificates.first?.names ?? ""
+            let host = origin.serverName ?? origin.host
+            text += " than \(host)" + (names.isEmpty ? "" : "; it is for \(ForeignText.printable(names))")
+        default: break
+        }
+        if names.isEmpty, let first = certificates.first { text += ": \(Self.described(first))" }
+        return .failed("TLS", text, remedy)
+    }
+
+    private static func described(_ certificate: X509Certificate) -> String {
+        ForeignText.printable(
+            "\(certificate.subject), issued by \(certificate.issuer), until \(certificate.notAfter.day)")
     }
 }

@@ -4,8 +4,10 @@ import Heimdallr
 import Proxy
 import Reactor
 
-/// Checks everything that a proxy with this configuration depends on. The checks run concurrently.
+/// Checks everything that a proxy with this configuration depends on, with the objects that serve requests. The checks
+/// run concurrently.
 struct Doctor {
+    let source: ConfigurationSource
     let configuration: Configuration
     /// The clients to check, by name, and the upstreams to check, by host. If empty, all are checked.
     let names: [String]
@@ -15,54 +17,69 @@ struct Doctor {
     /// - Parameter progress: called with the number of finished checks and the number of all checks.
     /// - Throws: if the event loop can't start, or a client can't be made from its settings.
     func diagnoses(progress: @escaping (_ done: Int, _ all: Int) -> Void) async throws -> [Diagnosis] {
-        let clients = configuration.clients.filter { names.isEmpty || names.contains($0.name) }
         let loop = try EventLoop.start(name: "doctor")
         defer { loop.stop() }
         let secrets = SecretCache(configuration)
-        let own = await BlockingWork.run { [configuration] in Self.listeners(configuration) }
-        let running = await BlockingWork.run { [configuration] in
-            RunningClients(SurroundingsCheck.status(of: configuration))
+        let (own, running) = await BlockingWork.run { [configuration] in
+            (Self.listeners(configuration), ReportedStatus(configuration))
         }
+        let clients = configuration.clients.filter { names.isEmpty || names.contains($0.name) }
         let files = FileCheck(
             configuration: configuration, secrets: secrets, clients: clients, upstreams: upstreams,
             isWhole: names.isEmpty, loop: loop)
-        var checks: [@Sendable () async -> Diagnosis] = [{ await files.diagnosis() }]
-        for settings in clients {
-            let (notes, tap) = (TokenRequestNotes(), Tap())
-            let assembly = ClientAssembly(settings: settings, configuration: configuration, secrets: secrets)
-            let client = try assembly.make(
-                on: loop, store: OAuthAccessTokenMemoryStore(), last: notes, tap: tap, onTokenRequest: { _ in })
-            let enrolment = settings.auto.map {
-                EnrolmentCheck(
-                    auto: $0, client: client, http: assembly.httpClient(on: loop, last: notes),
-                    redirectURI: configuration.redirectURI(of: settings), pkce: settings.pkce)
+        let readsFile = source.file != nil
+        var checks: [@Sendable () async -> Diagnosis] = [
+            { [names] in
+                let findings = await files.findings() + (names.isEmpty ? running.findings(readsFile: readsFile) : [])
+                return Diagnosis(kind: .configuration, name: "configuration", findings: findings)
             }
-            let check = ClientCheck(
-                settings: settings, client: client, notes: notes, tap: tap, options: assembly.poolOptions, own: own,
-                asksForTokens: asksForTokens, loop: loop, running: running[settings.name], enrolment: enrolment,
-                trial: AssertionTrial(settings: settings) { [configuration] settings in
-                    let other = ClientAssembly(settings: settings, configuration: configuration, secrets: secrets)
-                    return try? other.make(
-                        on: loop, store: OAuthAccessTokenMemoryStore(), last: TokenRequestNotes(),
-                        onTokenRequest: { _ in })
-                })
+        ]
+        for settings in clients {
+            let check = try client(settings, running[settings.name], own, secrets, loop)
             checks.append { await check.diagnosis() }
         }
         for settings in upstreams {
-            let options = PoolOptions(upstream: settings, trustAnchors: configuration.trustAnchorsFile)
-            let check = UpstreamCheck(settings: settings, options: options, own: own, loop: loop)
+            var options = PoolOptions(upstream: settings, trustAnchors: configuration.trustAnchorsFile)
+            options.addressPolicy.own = own
+            let check = UpstreamCheck(settings: settings, options: options, loop: loop)
             checks.append { await check.diagnosis() }
         }
         progress(0, checks.count)
         return Diagnosis.joined(await Checks.all(checks, progress: { progress($0, checks.count) }) { await $0() })
     }
 
-    /// The upstreams to check: of several with the same `host`, `url`, `proxy` and `tls`, only the first.
+    private func client(
+        _ settings: ClientSettings, _ running: ReportedStatus.Client?, _ own: OwnListeners, _ secrets: SecretCache,
+        _ loop: EventLoop
+    ) throws -> ClientCheck {
+        let assembly = ClientAssembly(settings: settings, configuration: configuration, secrets: secrets)
+        let (notes, tap) = (TokenRequestNotes(), Tap())
+        @Sendable func make(_ settings: ClientSettings, _ notes: TokenRequestNotes, _ tap: Tap?) throws -> Heimdallr {
+            try ClientAssembly(settings: settings, configuration: configuration, secrets: secrets).make(
+                on: loop, store: OAuthAccessTokenMemoryStore(), last: notes, tap: tap, onTokenRequest: { _ in })
+        }
+        let client = try make(settings, notes, tap)
+        var options = assembly.poolOptions
+        options.addressPolicy.own = own
+        return ClientCheck(
+            settings: settings, client: client, notes: notes, tap: tap, options: options,
+            asksForTokens: asksForTokens, loop: loop, running: running,
+            enrolment: settings.auto.map {
+                EnrolmentCheck(
+                    auto: $0, client: client, http: assembly.httpClient(on: loop, last: notes),
+                    redirectURI: configuration.redirectURI(of: settings), pkce: settings.pkce,
+                    seen: running?.challenge)
+            },
+            trial: AssertionTrial(settings: settings) { try? make($0, TokenRequestNotes(), nil) })
+    }
+
+    /// The upstreams to check: of several with the same `host`, `url`, `proxy`, `tls` and `http2`, only the first.
     private var upstreams: [UpstreamSettings] {
         let wanted = configuration.upstreams.filter { names.isEmpty || names.contains($0.host.description) }
         return wanted.reduce(into: []) { found, next in
             let isKnown = found.contains {
                 $0.host == next.host && $0.url == next.url && $0.proxy == next.proxy && $0.tls == next.tls
+                    && $0.http2 == next.http2
             }
             if !isKnown { found.append(next) }
         }

@@ -2,6 +2,7 @@ import Administration
 import Configuration
 import HTTPMessage
 import Heimdallr
+import WireText
 
 /// Checks each step of `client: auto`, up to the first failure.
 struct EnrolmentCheck: Sendable {
@@ -10,6 +11,8 @@ struct EnrolmentCheck: Sendable {
     let http: any HeimdallrHTTPClient
     let redirectURI: String
     let pkce: ClientSettings.PKCE?
+    /// The challenge that the running proxy got last. A server may send one only at a path that programs know.
+    let seen: (url: String, metadata: String?)?
 
     func findings() async -> [Finding] {
         let refusal = await refusal()
@@ -23,24 +26,28 @@ struct EnrolmentCheck: Sendable {
         }
     }
 
-    /// Sends the API a request without a token, and gives the client the challenge of the API's answer.
+    /// Sends the API a request without a token, and gives the client the challenge of the API's answer. Without one, the
+    /// client gets the challenge that the running proxy got.
     private func refusal() async -> Finding {
-        let request = HeimdallrHTTPRequest(url: auto.resource, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
+        let url = seen?.url ?? auto.resource
+        let request = HeimdallrHTTPRequest(url: url, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
         let response: HeimdallrHTTPResponse
         do { response = try await http.send(request) } catch {
-            return .failed(
-                "API", "\(error as? HeimdallrHTTPClientError ?? .other)", "check `host` and `url`", isConsequence: true)
+            let error = error as? HeimdallrHTTPClientError ?? .other
+            let advice = Advice(client.status()).sentence(for: error, of: url)
+            return .failed("API", "\(error)", advice, isConsequence: true)
         }
         let values = response.headers.filter { $0.name.lowercased() == "www-authenticate" }.map { Array($0.value.utf8) }
-        guard let bearer = Challenge.readable(values).challenges.first(where: { $0.scheme == Challenge.bearer }) else {
-            return .skipped("API", "the API answered \(response.status) without a Bearer challenge")
+        let bearer = Challenge.readable(values).challenges.first { $0.scheme == Challenge.bearer }
+        guard bearer != nil || seen?.metadata != nil else {
+            let place = url == auto.resource ? "" : " at \(ForeignText.printable(url))"
+            return .skipped("API", "the API answered \(response.status)\(place) without a Bearer challenge")
         }
+        let metadata = bearer == nil ? seen?.metadata : bearer?.value(of: "resource_metadata")
         client.challenged(
-            ResourceChallenge(
-                url: auto.resource, metadata: bearer.value(of: "resource_metadata"), scope: bearer.value(of: "scope")),
-            hadToken: false)
-        let named = bearer.value(of: "resource_metadata") != nil
-        return .good("API", "the API asks for a token" + (named ? ", and names its metadata" : ""))
+            ResourceChallenge(url: url, metadata: metadata, scope: bearer?.value(of: "scope")), hadToken: false)
+        let text = bearer == nil ? "the running proxy got a challenge of the API" : "the API asks for a token"
+        return .good("API", text + (metadata == nil ? "" : ", and names its metadata"))
     }
 
     private func findings(_ offer: SignInOffer) -> [Finding] {

@@ -1,12 +1,13 @@
 import Administration
 import Configuration
 import CurlTransport
+import Enclosure
 import FileSystem
 import Heimdallr
 import Reactor
 import WireText
 
-/// Checks the secrets, the token store and the interception of the configuration.
+/// Checks what this machine has for the configuration: the secrets, the token store, enclosure and interception.
 struct FileCheck: Sendable {
     let configuration: Configuration
     let secrets: SecretCache
@@ -20,16 +21,21 @@ struct FileCheck: Sendable {
     /// Maximum time to read one secret.
     private static let limit = Duration.seconds(10)
 
-    func diagnosis() async -> Diagnosis {
+    func findings() async -> [Finding] {
         var findings: [Finding] = []
         for (name, source) in sources { findings.append(await check("of \(name)", source)) }
         if isWhole {
             findings += await store()
-            findings.append(await EnclosureCheck.finding(configuration))
+            findings += await BlockingWork.run { disks }
+            findings.append(await enclosure())
             findings += await InterceptionCheck(configuration: configuration, secrets: secrets, loop: loop).findings()
+            findings += LibcurlGlobal.removedVariables.map { name in
+                .warning(
+                    "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
+                    "unset \(name) where the proxy is started")
+            }
         }
-        if findings.isEmpty { findings = [.good("secrets", "the configuration has no secrets")] }
-        return Diagnosis(kind: .configuration, name: "configuration", findings: findings)
+        return findings.isEmpty ? [.good("secrets", "the configuration has no secrets")] : findings
     }
 
     /// Each source of a secret once, with the name of the first client, upstream or key that uses the source.
@@ -79,6 +85,18 @@ struct FileCheck: Sendable {
             "chmod 600 \(path), owned by the proxy's user")
     }
 
+    /// Folders besides the store's in which the proxy writes, if their disks are full.
+    private var disks: [Finding] {
+        var folders: [(use: String, path: String)] = []
+        if case .file(let path) = configuration.audit {
+            folders.append(("the audit file", AwaitedFile.folder(of: path)))
+        }
+        if let store = configuration.interception?.store { folders.append(("interception", store.directory)) }
+        return folders.filter { FileSystem.isFull($0.path) }.map { use, path in
+            .failed("disk", "the disk of \(path) is full, and \(use) needs room there", "free space there")
+        }
+    }
+
     private func store() async -> [Finding] {
         switch configuration.store {
         case .memory: return [.good("store", "tokens are kept in memory, and are lost when the proxy ends")]
@@ -90,7 +108,11 @@ struct FileCheck: Sendable {
             }
             return FileSystem.isWritable(directory)
                 ? await records("\(directory) can be written")
-                : [.failed("store", "this user (\(ProcessIdentity.user)) can't write to \(directory)", "chown it")]
+                : [
+                    .failed(
+                        "store", "this user (\(ProcessIdentity.user)) can't write to \(directory)",
+                        "make the proxy's user the owner of the folder, and run doctor as that user")
+                ]
         }
     }
 
@@ -121,48 +143,20 @@ struct FileCheck: Sendable {
             return [Self.failed(error)]
         } catch { return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")] }
     }
-}
 
-/// Checks the environment, and asks the running proxy whether it has read the configuration file and can use its store.
-struct SurroundingsCheck {
-    let source: ConfigurationSource
-    let configuration: Configuration
-
-    var findings: [Finding] {
-        var findings = LibcurlGlobal.removedVariables.map { name in
-            Finding.warning(
-                "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
-                "unset \(name) where the proxy is started")
+    /// Tries to enclose programs (`exec --enclose`), by a process that makes the namespaces and ends.
+    private func enclosure() async -> Finding {
+        let start = StartState()
+        let refusal = await BlockingWork.run { [configuration] () -> EnclosureRefusal? in
+            // Its end of the connection closes with the value, and so ends the process.
+            do throws(EnclosureRefusal) {
+                _ = try EnclosedChild(["true"], allowed: [], configuration, removing: [], as: start)
+            } catch {
+                return error
+            }
+            return nil
         }
-        guard let status else { return findings }
-        if source.file != nil, status["configuration"]?["changed_since_read"] == .bool(true) {
-            let text = "the running proxy has read another version of the configuration file"
-            findings.append(.warning("file", text, "run heimdallr-proxy reload"))
-        }
-        // The proxy may use other credentials, another server or another network than this process.
-        if case .string(let fault)? = status["store_fault"] {
-            var advice = "check what the proxy can reach, as its user"
-            if case .string(let text)? = status["store_advice"] { advice = ForeignText.printable(text) }
-            findings.append(.failed("store", "the running proxy says: \(ForeignText.printable(fault))", advice))
-        }
-        // The other checks read the files anew, but the proxy uses earlier contents of these.
-        guard case .array(let files) = status["files_not_in_use"] else { return findings }
-        for file in files {
-            guard let text = file.string else { continue }
-            findings.append(
-                .warning(
-                    "file", "the running proxy uses an earlier content of \(ForeignText.printable(text))",
-                    "correct this file; the proxy reads it again by itself"))
-        }
-        return findings
-    }
-
-    private var status: JSONValue? { Self.status(of: configuration) }
-
-    /// Status of the running proxy; `nil` without one. Blocks.
-    static func status(of configuration: Configuration) -> JSONValue? {
-        guard let admin = configuration.admin else { return nil }
-        let paths = AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all)
-        return AdminClient.first(of: paths, "GET", "/status", timeout: 2).flatMap { try? JSONParser.parse($0.body) }
+        guard let refusal else { return .good("enclosure", "programs can be enclosed: exec --enclose") }
+        return .skipped("enclosure", "exec --enclose can't be used here: \(refusal)")
     }
 }

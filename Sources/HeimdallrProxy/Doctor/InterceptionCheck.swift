@@ -21,9 +21,9 @@ struct InterceptionCheck: Sendable {
 
     func findings() async -> [Finding] {
         guard configuration.opensTLS else { return [] }
-        var findings = await BlockingWork.run { operatorCertificates }
+        var findings = await BlockingWork.run { [uses = configuration.keyUses] in Self.certificates(uses) }
         guard !configuration.interceptedNames.isEmpty else { return findings }
-        if let store = configuration.interception?.store { findings.append(await storedRoots(store)) }
+        findings += await storedRoots()
         let files = await BlockingWork.run { try? TrustFiles.written(for: configuration, ProcessEnvironment.all) }
         guard let files else {
             return findings + [
@@ -34,66 +34,43 @@ struct InterceptionCheck: Sendable {
         return findings + (await handshakes(files))
     }
 
-    private var operatorCertificates: [Finding] {
-        var seen: Set<ListenerTLS> = []
-        return configuration.upstreams.flatMap { upstream -> [Finding] in
-            guard let files = upstream.serverCertificate, seen.insert(files).inserted else { return [] }
-            return [check(files, for: upstream.host)]
-        }
-    }
-
-    private func check(_ files: ListenerTLS, for host: HostPattern) -> Finding {
-        if let fault = ListenerCertificate.fault(of: files) {
-            return .failed(Self.check, "\(fault.file): \(fault.message)", "put a valid certificate and its key there")
-        }
-        let certificates = (try? FileSystem.read(files.certFile, limit: 4 << 20)).flatMap {
-            try? X509Certificate.all(pem: $0)
-        }
-        guard let first = certificates?.first else {
-            return .failed(Self.check, "\(files.certFile) can't be read", "check its owner and mode")
-        }
-        if first.notAfter < WallClock.now() {
-            return .failed(Self.check, "the certificate in \(files.certFile) has expired", "replace it")
-        }
-        let name = host.wildcard ? Self.example(below: host.host.bare) : host.host.bare
-        guard first.isFor(name) else {
-            return .failed(
-                Self.check,
-                "the certificate in \(files.certFile) is not for \(host.host); it has \(ForeignText.printable(first.names))",
-                "get a certificate with this name, or programs refuse it")
-        }
-        return .good(Self.check, "\(host) has the certificate in \(files.certFile)")
-    }
-
-    private func storedRoots(_ store: InterceptionSettings.Store) async -> Finding {
-        do {
-            let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
-                store.key, "interception.key")
-            let key = try TokenStoreKey(text).sealing
-            return try await BlockingWork.run { [names = configuration.interceptedNames] in
-                try Self.storedRoots(in: store.directory, key, names)
+    /// The operator's own certificates, as `check` judges them. Programs refuse one with a fault.
+    private static func certificates(_ uses: KeyUses) -> [Finding] {
+        var uses = uses
+        uses.all.removeAll { if case .server = $0.content { false } else { true } }
+        let keys = KeyCheck(uses, environment: [:])
+        let faults = keys.problems + keys.warnings
+        return keys.findings.map { .good(check, $0.message) }
+            + faults.map {
+                .failed(
+                    check, ForeignText.printable($0.message), "put a valid certificate for this host there, and its key"
+                )
             }
-        } catch {
-            return .failed(
-                Self.check, ForeignText.printable("interception: \(error)"),
-                "check `directory` and `key` of `interception`")
-        }
     }
 
-    private static func storedRoots(
-        in directory: String, _ key: SealingKey, _ names: InterceptedNames
-    ) throws -> Finding {
-        guard FileSystem.exists(directory) else {
-            try PrivateDirectory.check(path: directory)
-            return .good(check, "\(directory) does not exist yet; the proxy creates it at its start")
+    private func storedRoots() async -> [Finding] {
+        guard let directory = configuration.interception?.store?.directory else { return [] }
+        do {
+            try AuthorityStore.check(configuration)
+            guard FileSystem.exists(directory) else {
+                return [.good(Self.check, "\(directory) does not exist yet; the proxy creates it at its start")]
+            }
+            let store = try await AuthorityStore.of(configuration, secrets)
+            let isFit = try await BlockingWork.run { [names = configuration.interceptedNames] in
+                try store?.holds(names) ?? true
+            }
+            return isFit
+                ? [.good(Self.check, "\(directory) holds the authorities of the intercepted hosts")]
+                : [
+                    .warning(
+                        Self.check,
+                        "the roots in \(directory) are for other names or expire soon: the next start replaces them",
+                        "after the next start, give programs the new roots: heimdallr-proxy ca export")
+                ]
+        } catch {
+            let text = ForeignText.printable("interception: \(error)")
+            return [.failed(Self.check, text, "check `directory` and `key` of `interception`")]
         }
-        guard try AuthorityStore(path: directory, key: key).holds(names) else {
-            return .warning(
-                check,
-                "the roots in \(directory) are for other names or expire soon: the next start replaces them",
-                "after the next start, give programs the new roots: heimdallr-proxy ca export")
-        }
-        return .good(check, "\(directory) holds the authorities of the intercepted hosts")
     }
 
     /// Returns an example of a host that a wildcard covers.

@@ -1,9 +1,7 @@
-import Cryptography
 import Heimdallr
 import Synchronization
-import WireText
 
-/// Collects the answers that an OAuth client gets. Keeps no body except that of the metadata. Any thread.
+/// Collects facts about the answers that an OAuth client gets. Keeps no body. Any thread.
 final class Tap: Sendable {
     struct Answer: Sendable {
         var url: String
@@ -17,23 +15,16 @@ final class Tap: Sendable {
         var at: Int64
     }
 
-    private let state = Mutex((answers: [Answer](), document: [UInt8]?.none))
+    private let state = Mutex([Answer]())
 
-    var answers: [Answer] { state.withLock { $0.answers } }
-    /// The server's metadata (RFC 8414).
-    var document: JSONValue? { state.withLock { $0.document }.flatMap { try? JSONParser.parse($0) } }
+    var answers: [Answer] { state.withLock { $0 } }
 
     func note(_ request: HeimdallrHTTPRequest, _ response: HeimdallrHTTPResponse, at: Int64) {
         func value(_ name: String) -> String? { response.headers.first { $0.name.lowercased() == name }?.value }
         let answer = Answer(
             url: String(request.url.prefix { $0 != "?" }), method: request.method, status: response.status,
             date: value("date"), age: value("age"), pageType: value("content-type").flatMap(Self.pageType), at: at)
-        let isMetadata =
-            request.method == "GET" && request.url.contains("/.well-known/") && (200..<300).contains(response.status)
-        state.withLock { state in
-            state.answers.append(answer)
-            if isMetadata { state.document = response.body }
-        }
+        state.withLock { $0.append(answer) }
     }
 
     private static func pageType(_ field: String) -> String? {

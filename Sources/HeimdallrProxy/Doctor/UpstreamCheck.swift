@@ -2,16 +2,14 @@ import Configuration
 import Cryptography
 import CurlTransport
 import HTTPMessage
-import Heimdallr
 import Proxy
 import Reactor
 import WireText
 
-/// Checks one upstream: the connection, HTTP and the clock. The only request is HEAD without a token.
+/// Checks one upstream: the connection, and a HEAD without a token over the connections that serve requests.
 struct UpstreamCheck: Sendable {
     let settings: UpstreamSettings
     let options: PoolOptions
-    let own: OwnListeners
     let loop: EventLoop
 
     func diagnosis() async -> Diagnosis {
@@ -26,60 +24,58 @@ struct UpstreamCheck: Sendable {
         let origin = Origin(
             scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
             port: url.authority.port(for: scheme), serverName: settings.tls.serverName)
-        let connection = ConnectionCheck(origin: origin, options: options, peer: .upstream, own: own)
+        let connection = ConnectionCheck(origin: origin, options: options, advice: nil, loop: loop)
         var findings = await connection.findings()
-        if !findings.hasFailed { findings += await answer(origin, url.path, connection) }
+        if !findings.hasFailed { findings += await answer(connection) }
         return findings.at("\(origin.scheme.rawValue)://\(origin.host):\(origin.port)")
     }
 
-    private func answer(_ origin: Origin, _ path: String, _ connection: ConnectionCheck) async -> [Finding] {
-        var request = BufferedClient.Request(origin: origin)
-        request.method = "HEAD"
-        request.target = path.isEmpty ? "/" : path
-        request.fields = [("User-Agent", "\(Product.userAgent) doctor")]
-        request.timeout = min(settings.responseTimeout ?? ConnectionCheck.limit, ConnectionCheck.limit)
+    private func answer(_ connection: ConnectionCheck) async -> [Finding] {
         let before = WallClock.now()
         let begin = ContinuousClock.now
-        do throws(BufferedClient.Failure) {
-            let answer = try await BufferedClient(options: options, loop: loop).send(request)
-            let taken = begin.duration(to: .now)
-            if answer.status == 400, await connection.wantsTLS() { return [ConnectionCheck.schemeFault] }
-            func value(_ name: String) -> String? { answer.fields.first { $0.name.lowercased() == name }?.value }
-            let text = "answers \(answer.status) to HEAD \(request.target), without a token"
+        switch await head(settings) {
+        case .answer(400, _, _) where await connection.wantsTLS(): return [ConnectionCheck.schemeFault]
+        case .answer(let status, let date, let age):
+            let text = "answers \(status) to HEAD \(settings.path), without a token"
             return [
-                answer.status >= 500
+                status >= 500
                     ? .warning("HTTP", text, "check the upstream, and any proxy in front of it")
-                    : .good("HTTP", text, after: taken),
-                .clock(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
+                    : .good("HTTP", text, after: begin.duration(to: .now)),
+                .clock(date: date, age: age, now: (before + WallClock.now()) / 2),
             ]
-        } catch {
+        case .refusedByHTTP2:
+            return [.good("HTTP", "speaks HTTP/2, and accepts no HEAD", after: begin.duration(to: .now))]
+        case .failed(let error):
             if await connection.wantsTLS() { return [ConnectionCheck.schemeFault] }
-            return [await speaksHTTP2(request) ? Self.http2Fault(origin) : Self.failure(error)]
+            if await speaksHTTP2Only(connection.origin) {
+                return [connection.fault(.http2Only(isSecure: connection.origin.scheme == .https))]
+            }
+            guard let error else {
+                let text = "no answer to the request within \(ConnectionCheck.limit.components.seconds) s"
+                return [.failed("HTTP", text, "check why the upstream is slow, and its log")]
+            }
+            return [connection.fault(error)]
         }
     }
 
+    private func head(_ settings: UpstreamSettings) async -> UpstreamProbe.Outcome {
+        await UpstreamProbe.head(
+            settings, options, agent: "\(Product.userAgent) doctor",
+            within: min(settings.responseTimeout ?? ConnectionCheck.limit, ConnectionCheck.limit), on: loop)
+    }
+
     /// Whether the server, which did not answer over HTTP/1.1, answers over HTTP/2.
-    private func speaksHTTP2(_ request: BufferedClient.Request) async -> Bool {
+    private func speaksHTTP2Only(_ origin: Origin) async -> Bool {
         guard options.http2 == .never else { return false }
-        var options = options
-        options.http2 = request.origin.scheme == .https ? .offered : .known
-        return (try? await BufferedClient(options: options, loop: loop).send(request)) != nil
+        var other = settings
+        other.http2 = origin.scheme == .https ? .offered : .known
+        if case .failed = await head(other) { return false }
+        return true
     }
+}
 
-    private static func http2Fault(_ origin: Origin) -> Finding {
-        let advice = TLSFault.http2Advice(.upstream, isSecure: origin.scheme == .https)
-        return .failed("HTTP", "the server speaks HTTP/2 only", String(advice.drop { $0 != ":" }.dropFirst(2)))
-    }
-
-    private static func failure(_ failure: BufferedClient.Failure) -> Finding {
-        let text =
-            switch failure {
-            case .timeout: "no answer to the request within \(ConnectionCheck.limit.components.seconds) s"
-            case .transport(let error): FailureCause.text(error)
-            case .bodyTooLarge, .invalidRequest: "the answer to HEAD can't be read"
-            }
-        return .failed("HTTP", text, "check that the port speaks HTTP, and the upstream's log")
-    }
+extension UpstreamSettings {
+    fileprivate var path: String { url.map { $0.path.isEmpty ? "/" : $0.path } ?? "/" }
 }
 
 extension Finding {

@@ -93,13 +93,16 @@ enum EventLog {
             logger.warning("token lost", metadata: fields)
         case .tokenFailed(let error):
             fields["reason"] = "\(error)"
-            if let url = last?.url { fields["url"] = "\(url)" }
-            if let cause = last?.cause { fields["cause"] = "\(cause)" }
+            if !error.wasNotSent {
+                if let url = last?.url { fields["url"] = "\(url)" }
+                if let cause = last?.cause { fields["cause"] = "\(cause)" }
+            }
             if let retryAfter = error.retryAfter, retryAfter > .zero {
                 fields["retry_in"] = .stringConvertible(LogSeconds(roundingUp: retryAfter))
             }
             fields["what_to_do"] = "\(Advice(client.status()).sentence(for: error))"
-            logger.warning("no token from the token endpoint", metadata: fields)
+            logger.warning(
+                error.wasNotSent ? "no token was requested" : "no token from the token endpoint", metadata: fields)
         case .loginFailed(let error):
             fields["reason"] = "\(error)"
             logger.warning("a sign-in was refused or failed", metadata: fields)

@@ -120,6 +120,10 @@ extension Problem {
             let hint = signIn(client)
             self.init(.loginNeeded, [.client: client, .advice: hint.advice])
             loginURL = hint.url
+        case .tokenEndpointUnavailable(.store, _), .clientRefused(.store, _):
+            self.init(.storeFault, retryAfter: error.retryAfter)
+        case .clientRefused(.secret, _):
+            self.init(.noSecret, retryAfter: error.retryAfter)
         case .rejectedByResource: self.init(.tokensRefused, [.client: client], retryAfter: error.retryAfter)
         case .clientRefused: self.init(.clientRefused, retryAfter: error.retryAfter)
         case .deadlineExceeded: self.init(.lateToken, retryAfter: error.retryAfter)
@@ -179,7 +183,7 @@ extension Problem {
     private static func advice(_ advice: String) -> [Parameter: String] {
         [
             .advice: advice.prefix(1).uppercased() + advice.dropFirst(),
-            .fault: advice.firstRange(of: ": ").map { String(advice[..<$0.lowerBound]) } ?? advice,
+            .fault: TLSFault.parts(of: advice).fault,
         ]
     }
 

@@ -12,7 +12,7 @@ extension Problem {
             otherThanDialled, tunnelNotListed, tunnelToUpstream, tunnelNear, foreignHost, webPage, ownCredential,
             methodOverride, pathOverride, destinationNotCovered, addressDenied
         // The token.
-        case loginNeeded, noToken, lateToken, clientRefused, tokensRefused, noCredential
+        case loginNeeded, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused, noCredential
         // The upstream.
         case nameUnknown, tunnelNameUnknown, nameTimedOut, machineShortage, connectionRefused, tunnelRefused,
             unreachable, tunnelUnreachable, connectionTimeout, tunnelTimeout, connectionLimit, tls, tlsCertificate,

@@ -1,10 +1,12 @@
-// A token endpoint and an API by Node's http2, which knows no HTTP/1.1: CERT KEY tls|plain
+// A token endpoint and an API by Node's http2, which knows no HTTP/1.1: CERT KEY tls|plain [calls]
+// With calls it accepts POST only, as servers of gRPC do.
 // Prints its port, then the line and the body of each request.
 const http2 = require('node:http2');
 const fs = require('node:fs');
 
-const [certificate, key, kind] = process.argv.slice(2);
+const [certificate, key, kind, calls] = process.argv.slice(2);
 function answer(request, response) {
+  if (calls && request.method !== 'POST') return request.stream.close(http2.constants.NGHTTP2_PROTOCOL_ERROR);
   let body = '';
   request.on('data', piece => { body += piece; });
   request.on('end', () => {

@@ -43,6 +43,8 @@ struct ProblemTableTests {
         HeimdallrError.needsAuthentication, .rejectedByResource(retryAfter: .seconds(4)),
         .clientRefused(.status(401), retryAfter: .seconds(10)),
         .tokenEndpointUnavailable(.status(503), retryAfter: .seconds(2)), .deadlineExceeded(retryAfter: .zero),
+        .tokenEndpointUnavailable(.store(TokenStoreError("it is full")), retryAfter: .seconds(1)),
+        .clientRefused(.secret(SecretProviderError("it can't be read")), retryAfter: .seconds(1)),
     ].map {
         Problem($0, client: "items") { _ in
             SignInHint(advice: "open http://127.0.0.1:8081/login/items", url: "http://127.0.0.1:8081/login/items")
@@ -68,6 +70,19 @@ struct ProblemTableTests {
     private static func hasParameter(_ problem: Problem) -> Bool {
         let texts = problem.row.phrases.joined(separator: " ") + problem.row.sentence
         return texts.matches(of: /\{(\w+)\}/).contains { Problem.Parameter(rawValue: String($0.1)) != nil }
+    }
+
+    @Test func `a fault of the store or of a secret is not told as the token endpoint's`() {
+        let errors: [HeimdallrError] = [
+            .tokenEndpointUnavailable(.store(TokenStoreError("it is full")), retryAfter: .zero),
+            .clientRefused(.secret(SecretProviderError("it can't be read")), retryAfter: .zero),
+        ]
+        for error in errors {
+            let problem = Problem(error, client: "items") { _ in SignInHint(advice: "", url: nil) }
+            for text in [error.description, problem.row.title, problem.phrase, problem.detail] {
+                #expect(!text.contains("token endpoint") && !text.contains("authorization server"), "\(text)")
+            }
+        }
     }
 
     @Test func `each condition has one row, and each row its condition and ten cells`() throws {
