@@ -24,15 +24,18 @@ ERRORS = ROOT / "docs/errors.md"
 # Values of parameters in the answers' templates. ProblemTableTests makes the same answers.
 EXAMPLES = {
     "client": "items", "asked": "api.exmaple.com", "near": "api.example.com", "destination": "api.exmaple.com:80",
+    "rule": "upstreams[2]", "path": "/v2/items", "method": "DELETE", "field": "x-tenant", "had": "has the value `c`",
     "resolver": "", "reach": "Nothing was sent upstream.", "fault": "The request line is malformed",
 }
 EXAMPLES_OF = {
+    "pathNotCovered": {"listed": "/v1, /health"}, "methodNotCovered": {"listed": "GET, HEAD"},
     "targetTooLong": {"fault": "The request target is too long"},
     "otherExpectation": {"fault": "The only expectation that can be met is '100-continue'"},
     "headTooLarge": {"fault": "The head is too large"},
     "otherVersion": {"fault": "Only HTTP/1.1 and HTTP/1.0 are accepted here"},
     "unknownHost": {"asked": "api.example.net", "destination": "api.example.net:80"},
     "connectToUpstream": {"asked": "api.example.com"}, "tunnelToUpstream": {"asked": "api.example.com"},
+    "connectUnlisted": {"asked": "api.example.net:443"}, "tunnelUnlisted": {"asked": "db.example.net:5432"},
     "connectNear": {"asked": "api.exmaple.com:443"}, "tunnelNear": {"asked": "api.exmaple.com:443"},
     "loginNeeded": {"advice": "open http://127.0.0.1:8081/login/items"},
     "machineShortage": {
@@ -131,7 +134,8 @@ def errors_page():
 def example(problem):
     document = {
         "type": f"urn:heimdallr-proxy:problem:{problem['word']}", "title": problem["title"],
-        "status": int(problem["status"]), "detail": problem["sentence"], "request_id": "heimdallr-1",
+        "status": int(problem["status"]), "detail": problem["sentence"],
+        "message": f"{problem['title']}. {problem['sentence']}", "request_id": "heimdallr-1",
     }
     return (
         f"HTTP/1.1 {problem['status']} {problem['phrase']}\nContent-Type: application/problem+json\n"

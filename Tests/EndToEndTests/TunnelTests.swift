@@ -42,7 +42,7 @@ struct TunnelTests {
         let other = try await ChildProcess.run(
             ["curl", "-sS", "-v", "-x", proxy.url, "https://localhost:1/"], environment: Self.none)
         #expect(other.ending == .exited(56))
-        #expect(other.errors.contains("HTTP/1.1 403 Add this host and port to proxy.tunnels"))
+        #expect(other.errors.contains("HTTP/1.1 403 Add localhost:1 to proxy.tunnels, or to upstreams with intercept"))
         try await eventually("the log") { proxy.log.contains("method=CONNECT host=localhost:1 ") }
     }
 

@@ -251,7 +251,7 @@ func expectProblem(
     #expect(json["status"] as? Int == status, sourceLocation: sourceLocation)
     #expect(json["upstream"] as? String == upstream, sourceLocation: sourceLocation)
     #expect(json["type"] as? String == "urn:heimdallr-proxy:problem:\(word)", sourceLocation: sourceLocation)
-    for name in ["title", "detail"] {
+    for name in ["title", "detail", "message"] {
         #expect((json[name] as? String)?.isEmpty == false, "\(name)", sourceLocation: sourceLocation)
     }
 }

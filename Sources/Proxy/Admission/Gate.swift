@@ -1,6 +1,7 @@
 import Configuration
 import HTTPMessage
 import Reactor
+import WireText
 
 /// Admits or refuses a request by its head, and finds its destination. Makes all checks in one order, without I/O.
 /// Each loop has its own value.
@@ -182,10 +183,24 @@ struct Gate {
             }
             if upstream.isConfined, PathRules.climbs(bytes[path]) { throw .climbingPath }
             return upstream
-        case .notCovered: throw .notCovered
+        case .notCovered:
+            throw notCovered(candidates, head, bytes, admitted.target, situation.isOperator ? nil : admitted.caller)
         case .notForCaller: throw .notForCaller
         case .ambiguousPath: throw .ambiguousPath
         }
+    }
+
+    /// Returns the refusal that names the nearest rule of the host.
+    private func notCovered(
+        _ candidates: RouteTable.Candidates, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm,
+        _ caller: Caller?
+    ) -> Problem {
+        var path = Self.asterisk.span
+        if case .path(let range) = target { path = bytes[range] }
+        guard let miss = candidates.miss(path: path, head, bytes, caller: caller) else { return .notCovered }
+        return Problem(
+            miss, upstreams[miss.upstream].settings, method: bytes[head.method].text,
+            path: path.extracting(first: path.position(of: UInt8(ascii: "?"))).text)
     }
 
     private static func match(

@@ -5,8 +5,9 @@ import WireText
 // The problem as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
 extension Problem {
     /// Appends all fields except those that frame the body.
-    func appendFields(to output: inout ByteBuffer) {
-        output.append("Content-Type: application/problem+json\r\n")
+    /// - Parameter isRPC: whether the body is a JSON-RPC error.
+    func appendFields(to output: inout ByteBuffer, isRPC: Bool = false) {
+        output.append(isRPC ? "Content-Type: application/json\r\n" : "Content-Type: application/problem+json\r\n")
         if status == 407 {
             output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
         }
@@ -56,17 +57,25 @@ extension Problem {
         return "\(text) \(loginURL)"
     }
 
-    /// Returns the body: `application/problem+json` (RFC 9457, section 3).
-    func document(client: String?, upstream: String?, requestID: [UInt8]? = nil) -> [UInt8] {
+    /// Returns the body: `application/problem+json` (RFC 9457, section 3). Some libraries show only its `message`.
+    /// - Parameter rpc: `id` of the JSON-RPC request whose error holds the document; `nil` for any other request.
+    func document(client: String?, upstream: String?, requestID: [UInt8]? = nil, rpc: JSON? = nil) -> [UInt8] {
         var members: [JSON.Member] = [
             .init("type", .string(row.type)),
             .init("title", .string(row.title)), .init("status", .number(status)),
-            .init("detail", .string(detail)),
+            .init("detail", .string(detail)), .init("message", .string(message)),
         ]
         if let client { members.append(.init("client", .string(client))) }
         if let upstream { members.append(.init("upstream", .string(upstream))) }
         if let requestID { members.append(.init("request_id", .string(String(decoding: requestID, as: UTF8.self)))) }
         if let loginURL { members.append(.init("login_url", .string(loginURL))) }
+        if let rpc {
+            let error = [
+                JSON.Member("code", .number(JSONRPC.errorCode)), .init("message", .string(message)),
+                .init("data", .object(members)),
+            ]
+            members = [.init("jsonrpc", .string("2.0")), .init("id", rpc), .init("error", .object(error))]
+        }
         var body: [UInt8] = []
         JSON.object(members).write(.compact, escaping: .required) { body.append($0) }
         body.append(ASCII.lf)

@@ -207,12 +207,37 @@ extension Problem {
         return Problem(near == nil ? .unknownHost : .unknownHostNear, values)
     }
 
-    /// Returns this problem for CONNECT to a host without an upstream. Its texts suggest `near`, if given.
+    /// Returns this problem for CONNECT to a host without an upstream. Its texts name the host and suggest `near`, if given.
     /// - Parameter near: a similar upstream that the caller may use; `nil` without one.
     func connecting(to authority: Authority, near: HostPattern?) -> Problem {
-        guard let near else { return self }
-        return Problem(
-            condition == .connectRefused ? .connectNear : .tunnelNear, [.asked: "\(authority)", .near: "\(near)"])
+        let values: [Parameter: String] = [.asked: "\(authority)", .near: near?.description ?? ""]
+        return condition == .connectRefused
+            ? Problem(near == nil ? .connectUnlisted : .connectNear, values)
+            : Problem(near == nil ? .tunnelUnlisted : .tunnelNear, values)
+    }
+
+    /// - Parameters:
+    ///   - miss: the rule of the host that the request misses by least.
+    ///   - upstream: that rule's settings.
+    init(_ miss: RuleMiss, _ upstream: UpstreamSettings, method: String, path: String) {
+        var values: [Parameter: String] = [
+            .rule: "upstreams[\(miss.upstream)]", .method: method, .path: ForeignText.printable(path, most: 100),
+        ]
+        switch miss.lack {
+        case .path:
+            values[.listed] = Self.list(upstream.paths)
+            self.init(.pathNotCovered, values)
+        case .method:
+            values[.listed] = Self.list(upstream.methods)
+            self.init(.methodNotCovered, values)
+        case .field(let name, let had):
+            (values[.field], values[.had]) = (name, had)
+            self.init(.fieldNotCovered, values)
+        }
+    }
+
+    private static func list(_ texts: [String]) -> String {
+        texts.prefix(8).joined(separator: ", ") + (texts.count > 8 ? ", …" : "")
     }
 
     /// Returns this problem for CONNECT to a host whose http:// requests get a credential.

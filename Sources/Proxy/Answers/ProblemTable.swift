@@ -8,9 +8,10 @@ extension Problem {
             signsInItself, bodyNotSignable, signedChunks, bytesBeforeUpgrade, expectationFailed
         // Permissions.
         case userRequired, callerTokenNeeded, callerTokenRefused, tooManyCallers, unknownHost, unknownHostNear,
-            notCovered, notForCaller, connectRefused, noHello, connectToUpstream, connectNear, otherAuthority,
-            otherThanDialled, tunnelNotListed, tunnelToUpstream, tunnelNear, foreignHost, webPage, ownCredential,
-            methodOverride, pathOverride, destinationNotCovered, addressDenied
+            notCovered, pathNotCovered, methodNotCovered, fieldNotCovered, notForCaller, connectRefused, noHello,
+            connectToUpstream, connectNear, connectUnlisted, otherAuthority, otherThanDialled, tunnelNotListed,
+            tunnelToUpstream, tunnelNear, tunnelUnlisted, foreignHost, webPage, ownCredential, methodOverride,
+            pathOverride, destinationNotCovered, addressDenied
         // The token.
         case loginNeeded, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused, noCredential
         // The upstream.
@@ -30,6 +31,10 @@ extension Problem {
         case asked, near
         /// Host and port to which the request would go.
         case destination
+        /// Nearest rule, such as `upstreams[2]`, and its paths or methods.
+        case rule, listed
+        /// What the request has: path without query, method, name of a field, words about that field.
+        case path, method, field, had
         /// Words of the resolver as a sentence, with a blank behind it; or empty.
         case resolver
         /// Fault without a full stop, the same without its place, and the bytes that went upstream.

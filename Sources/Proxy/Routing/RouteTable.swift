@@ -19,7 +19,7 @@ struct RouteTable: Sendable {
     }
 
     /// Condition on a field, with the name's bytes.
-    fileprivate struct Condition: Sendable {
+    struct Condition: Sendable {
         let name: [UInt8]
         /// Letters and digits of the name.
         let plain: [UInt8]
@@ -34,7 +34,7 @@ struct RouteTable: Sendable {
 
     /// The rules of one host pattern, most specific first.
     struct Candidates: Sendable {
-        fileprivate struct Rule: Sendable {
+        struct Rule: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
@@ -47,7 +47,7 @@ struct RouteTable: Sendable {
                 return methods.isEmpty || methods.contains { method.elementsEqual($0) }
             }
         }
-        fileprivate var rules: [Rule] = []
+        fileprivate(set) var rules: [Rule] = []
         fileprivate var hasPaths = false
         /// Whether TLS inside CONNECT to the host is intercepted.
         fileprivate(set) var intercepts = false
@@ -168,7 +168,7 @@ extension RouteTable.Candidates {
 
     /// Whether the request has the field once, under its own name, with an accepted value. A hop-by-hop field does not
     /// count: the upstream would not receive it.
-    private static func meets(_ condition: RouteTable.Condition, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+    static func meets(_ condition: RouteTable.Condition, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
         var isFound = false
         for field in head.fields where bytes[field.name].mayName(field: condition.plain) {
             // Under another name of the same letters, some servers would take the value and others not.

@@ -16,7 +16,7 @@ struct ProblemTableTests {
     private typealias Condition = Problem.Condition
 
     /// One of each condition, as errors make them; the examples of docs/errors.md.
-    private static let all: [Problem] = requests + connects + tokens + transport + tunnels + plain
+    private static let all: [Problem] = requests + misses + connects + tokens + transport + tunnels + plain
 
     private static let requests: [Problem] =
         [
@@ -32,12 +32,24 @@ struct ProblemTableTests {
 
     private static let near = HostPattern(wildcard: false, host: .name("api.example.com"), port: nil)
 
-    private static let connects = [Problem.connectRefused, .tunnelNotListed].flatMap {
-        [
-            $0.connecting(to: Authority(host: .name("api.example.com"), port: 443)),
-            $0.connecting(to: Authority(host: .name("api.exmaple.com"), port: 443), near: near),
-        ]
+    private static let misses = [
+        RuleMiss.Lack.path, .method, .field("x-tenant", had: "has the value `c`"),
+    ].map {
+        var upstream = UpstreamSettings(host: HostPattern(wildcard: false, host: .name("api.example.com"), port: nil))
+        (upstream.paths, upstream.methods) = (["/v1", "/health"], ["GET", "HEAD"])
+        return Problem(RuleMiss(upstream: 2, lack: $0), upstream, method: "DELETE", path: "/v2/items")
     }
+
+    private static let connects =
+        [Problem.connectRefused, .tunnelNotListed].flatMap {
+            [
+                $0.connecting(to: Authority(host: .name("api.example.com"), port: 443)),
+                $0.connecting(to: Authority(host: .name("api.exmaple.com"), port: 443), near: near),
+            ]
+        } + [
+            Problem.connectRefused.connecting(to: Authority(host: .name("api.example.net"), port: 443), near: nil),
+            .tunnelNotListed.connecting(to: Authority(host: .name("db.example.net"), port: 5432), near: nil),
+        ]
 
     private static let tokens = [
         HeimdallrError.needsAuthentication, .rejectedByResource(retryAfter: .seconds(4)),

@@ -19,7 +19,9 @@ struct ReasonPhraseTests {
         #expect(!phrase.isEmpty && phrase.utf8.count <= 80, "\(phrase)")
         #expect(phrase.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "\(phrase)")
         let verb = String(phrase.prefix { $0 != " " && $0 != ":" })
-        #expect(Self.verbs.contains(verb) || phrase.contains("did you mean " as String), "\(phrase)")
+        #expect(
+            Self.verbs.contains(verb) || phrase.contains("did you mean " as String)
+                || phrase.contains(": add it" as String), "\(phrase)")
     }
 
     @Test func `each reason phrase in the table is short and readable on a line`() {
@@ -55,7 +57,8 @@ struct ReasonPhraseTests {
         for problem in [
             Problem.unknownHost(asked, .http, near: nil), .unknownHost(asked, .https, near: near),
             .connectRefused.connecting(to: asked),
-            .tunnelNotListed.connecting(to: asked),
+            .tunnelNotListed.connecting(to: asked), .connectRefused.connecting(to: asked, near: nil),
+            .tunnelNotListed.connecting(to: asked, near: nil),
         ] {
             check(problem.phrase)
             #expect(problem.phrase.contains(asked.host.description) == (host.utf8.count < 40), "\(problem.phrase)")
@@ -75,7 +78,7 @@ struct ReasonPhraseTests {
         ),
         ("CONNECT api.test:443 HTTP/1.1", 403, "Use http://api.test instead of https, or set intercept: true"),
         ("CONNECT api.tset:443 HTTP/1.1", 403, "No upstream for api.tset:443: did you mean http://api.test?"),
-        ("CONNECT nobody.test:443 HTTP/1.1", 403, "Use http:// URLs of upstreams, or set proxy.connect: tunnel"),
+        ("CONNECT nobody.test:443 HTTP/1.1", 403, "No upstream for nobody.test:443: add it, with intercept: true"),
         ("GET http://api.test/ HTTP/3.0", 505, "Use HTTP/1.1 or HTTP/1.0"),
         (
             "GET http://a\u{E4}.test/ HTTP/1.1", 400,

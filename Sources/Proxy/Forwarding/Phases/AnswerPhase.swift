@@ -147,9 +147,13 @@ enum AnswerPhase {
                 Problem.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context, problem.appendCallFields)
         }
         let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
-        let body = problem.document(client: rule?.settings.client, upstream: rule?.name, requestID: requestID)
-        return writeOwn(
-            problem.status, Array(problem.phrase.utf8), body, keeping: keeping, &context, problem.appendFields)
+        // Behind a malformed or unfinished request no body is read.
+        let rpc = problem.closes ? nil : JSONRPC.requestID(context.stream)
+        let body = problem.document(
+            client: rule?.settings.client, upstream: rule?.name, requestID: requestID, rpc: rpc)
+        return writeOwn(problem.status, Array(problem.phrase.utf8), body, keeping: keeping, &context) { output in
+            problem.appendFields(to: &output, isRPC: rpc != nil)
+        }
     }
 
     /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2). The answer to TRACE holds the request's
