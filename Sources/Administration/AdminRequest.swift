@@ -34,6 +34,12 @@ extension ServerRequest {
         (query ?? "").split(separator: "&").lazy.map { FormText.pair($0.utf8) }.first { $0.name == name }?.value
     }
 
+    /// The values of all parameters of this name in the query.
+    func parameters(_ name: String) -> [String] {
+        (query ?? "").split(separator: "&").map { FormText.pair($0.utf8) }
+            .compactMap { $0.name == name ? $0.value : nil }
+    }
+
     /// Whether the query has this word, without a value or with a value other than `false` and `0`.
     func asksFor(_ word: String) -> Bool {
         guard let value = parameter(word) else { return false }

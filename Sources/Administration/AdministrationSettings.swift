@@ -103,7 +103,7 @@ public struct AdministrationSources: Sendable {
     /// Returns the last requests, or those after the counts of an earlier report; `nil` if none are kept.
     public var requests: (@Sendable (_ seen: [UInt64]) async -> RecentRequests)?
     /// Explains the route of a request.
-    public var route: @Sendable (_ method: String, _ url: String) async -> RouteExplanation
+    public var route: @Sendable (_ method: String, _ url: String, _ fields: [String]) async -> RouteExplanation
     /// Returns the answer that a program gets while this client has no token.
     public var refusal: @Sendable (_ client: String, _ error: HeimdallrError, _ signIn: SignInHint) -> TokenRefusal = {
         TokenRefusal(status: 503, title: "\($1)", loginURL: $2.url)
@@ -142,7 +142,7 @@ public struct AdministrationSources: Sendable {
     public init(
         version: String, clients: [Client], pulse: @escaping @Sendable () async -> Void,
         traffic: @escaping @Sendable () async -> TrafficReport,
-        route: @escaping @Sendable (_ method: String, _ url: String) async -> RouteExplanation
+        route: @escaping @Sendable (_ method: String, _ url: String, _ fields: [String]) async -> RouteExplanation
     ) {
         self.version = version
         self.clients = clients

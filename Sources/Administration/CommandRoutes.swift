@@ -64,7 +64,11 @@ enum CommandRoutes {
             return ServerResponse.plain(400, "Give the URL: ?method=GET&url=http://…, or a request's ID: ?id=…\n")
         }
         let method = request.parameter("method") ?? "GET"
-        let route = await model.sources.route(method, url)
+        let fields = request.parameters("field").map { $0.replacing("=", with: ": ", maxReplacements: 1) }
+        guard fields.allSatisfy({ !$0.utf8.contains { $0 < 0x20 && $0 != 0x09 } }) else {
+            return ServerResponse.plain(400, "A field has a line end or another control character.\n")
+        }
+        let route = await model.sources.route(method, url, fields)
         let why = WhyText(model: model)
         let answer =
             request.parameter("format") == "json"

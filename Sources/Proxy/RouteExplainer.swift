@@ -26,20 +26,24 @@ struct RouteExplainer {
         role = .forward(settings.listen.first?.endpoint ?? .unix(path: "", mode: nil))
     }
 
-    /// - Parameter url: absolute URL, as a program gets it.
-    mutating func explain(method: String, url: String) -> RouteExplanation {
+    /// - Parameters:
+    ///   - url: absolute URL, as a program gets it.
+    ///   - fields: the request's further fields, `Name: value`.
+    mutating func explain(method: String, url: String, fields: [String] = []) -> RouteExplanation {
+        let text =
+            "\(method) \(url) HTTP/1.1\r\n" + (["Host: localhost"] + fields + ["", ""]).joined(separator: "\r\n")
         do throws(Problem) {
             if method != "CONNECT", let authority = try Self.tunnelled(url) {
                 if let listener = baseURLs.first(where: { $0.isAt(authority, .https) }) {
-                    return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n", by: .upstream(listener))
+                    return try explain(text, by: .upstream(listener))
                 }
                 guard case .connect(_, tls: .intercepted)? = try? admitConnect(to: authority.description) else {
                     return try explainTunnel(to: authority)
                 }
                 let inside = Inside(authority: authority, scheme: .https, credentials: nil)
-                return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n", inside: inside)
+                return try explain(text, inside: inside)
             }
-            return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return try explain(text)
         } catch {
             return RouteExplanation(error)
         }
@@ -167,7 +171,7 @@ struct RouteExplainer {
     private func parse(_ bytes: [UInt8]) throws(Problem) -> RequestHead {
         var head = RequestHead()
         do throws(MessageError) {
-            let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: 1)
+            let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: 64)
             guard case .complete = try head.parse(bytes.span, limits: limits), head.methodKind != .connect,
                 case .absolute = try RequestTarget(parsing: bytes.span, head: head)
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }

@@ -5,10 +5,12 @@ public import Reports
 // Explanations of where the proxy would send a request.
 
 extension RouteExplanation {
-    /// - Parameter url: absolute URL, as a program sends it to the proxy.
-    public init(_ configuration: Configuration, method: String, url: String) {
+    /// - Parameters:
+    ///   - url: absolute URL, as a program sends it to the proxy.
+    ///   - fields: the request's further fields, `Name: value`.
+    public init(_ configuration: Configuration, method: String, url: String, fields: [String] = []) {
         var explainer = RouteExplainer(configuration)
-        self = explainer.explain(method: method, url: url)
+        self = explainer.explain(method: method, url: url, fields: fields)
     }
 
     /// - Parameter detail: replaces the problem's detail.
@@ -37,10 +39,12 @@ extension UpstreamRoute {
 
 extension ProxyServer {
     /// Explains where a request to `proxy.listen` would go.
-    /// - Parameter url: absolute URL, as a program sends it to the proxy.
-    public func explain(method: String, url: String) -> RouteExplanation {
+    /// - Parameters:
+    ///   - url: absolute URL, as a program sends it to the proxy.
+    ///   - fields: the request's further fields, `Name: value`.
+    public func explain(method: String, url: String, fields: [String]) -> RouteExplanation {
         var explainer = RouteExplainer(current.plan.configuration, listeners: baseURLs, own: own)
-        return explainer.explain(method: method, url: url)
+        return explainer.explain(method: method, url: url, fields: fields)
     }
 }
 

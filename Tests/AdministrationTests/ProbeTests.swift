@@ -85,7 +85,7 @@ struct ProbeTests {
             AdminModel(
                 sources: AdministrationSources(
                     version: "0", clients: [], pulse: pulse, traffic: { TrafficReport(upstreams: [], inFlight: 0) },
-                    route: { _, _ in .refused(status: 403, word: "no-upstream", detail: "") }),
+                    route: { _, _, _ in .refused(status: 403, word: "no-upstream", detail: "") }),
                 tokens: TokenMetrics(clients: []))
         }
         #expect(await model {}.isAlive())

@@ -133,6 +133,19 @@ struct WhyTests {
             malformed.ending == .exited(3) && malformed.output.contains("would answer 400: "), "\(malformed.output)")
     }
 
+    @Test func `why takes the fields by which a rule is chosen`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken)]), upstream: "fields: {X-Tenant: [a]}")
+        try await admin.ready()
+        let without = try await admin.run("why", "GET", "http://api.test/")
+        #expect(without.ending == .exited(3) && without.output.contains("x-tenant: the request has none"))
+        let with = try await admin.run("why", "GET", "http://api.test/", "--field", "X-Tenant=a")
+        #expect(with.ending == .exited(0) && with.output.contains("rule         upstreams[0] "), "\(with.transcript)")
+        #expect(try await admin.run("why", "GET", "http://api.test/", "--field", "X-Tenant").ending == .exited(2))
+        let split = try await admin.run("why", "GET", "http://api.test/", "--field", "X=a\r\nX-Tenant: a")
+        #expect(split.ending != .exited(0), "\(split.transcript)")
+    }
+
     @Test func `for an https URL whose tunnel is listed, it says that nothing is put on`() async throws {
         let proxy = try await RunningProxy(
             """

@@ -59,7 +59,7 @@ struct AdministrationAssembly {
                 }
                 return report
             },
-            route: { [server] method, url in server.explain(method: method, url: url) })
+            route: { [server] in server.explain(method: $0, url: $1, fields: $2) })
         if configuration.admin?.showsRequests == true {
             sources.requests = { [server] in await server.recentRequests(after: $0) }
         }

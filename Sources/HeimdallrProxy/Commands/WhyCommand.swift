@@ -25,6 +25,9 @@ struct WhyCommand: ParsableCommand {
     @Argument(help: "The URL as a program asks the proxy for it: http://HOST/PATH.")
     var url: String?
 
+    @Option(name: .customLong("field"), help: "A header field of the request, as NAME=VALUE. May be repeated.")
+    var fields: [String] = []
+
     @Flag(help: "Print JSON for programs.")
     var json = false
 
@@ -32,6 +35,9 @@ struct WhyCommand: ParsableCommand {
     var exitZero = false
 
     func validate() throws {
+        if let field = fields.first(where: { !$0.dropFirst().contains("=") }) {
+            throw ValidationError("write --field NAME=VALUE, not --field \(field)")
+        }
         if method == "CONNECT" {
             throw ValidationError(
                 "a CONNECT tunnel carries no token, so `why` does not explain it: "
@@ -55,6 +61,10 @@ struct WhyCommand: ParsableCommand {
     func run() throws {
         let word = PercentEncoding.uri.encode(method)
         let query = url.map { "method=\(word)&url=\(PercentEncoding.uri.encode($0))" } ?? "id=\(word)"
-        try options.perform("GET", "/why?" + query + (json ? "&format=json" : ""), exitZero: exitZero)
+        try options.perform(
+            "GET",
+            "/why?" + query + fields.map { "&field=\(PercentEncoding.uri.encode($0))" }.joined()
+                + (json ? "&format=json" : ""),
+            exitZero: exitZero)
     }
 }

@@ -1,5 +1,6 @@
 import Configuration
 import HTTPMessage
+import Reports
 import Testing
 
 @testable import Proxy
@@ -82,5 +83,16 @@ struct RuleMissTests {
         let problem = try refusal("GET http://api.example.com\(path) HTTP/1.1", "Host: api.example.com")
         #expect(problem.phrase == "Add this path to the upstream's paths")
         #expect(problem.detail.utf8.count < 400)
+    }
+
+    @Test func `why takes the fields of a request`() throws {
+        let (configuration, _) = try Configuration.parse(yaml: Self.settings, file: "test.yaml", environment: [:])
+        let url = "http://tenants.example.com/"
+        let refused = RouteExplanation(configuration, method: "GET", url: url, fields: ["X-Tenant: a"])
+        guard case .refused(403, "not-covered", let detail) = refused else { throw NoRefusal() }
+        #expect(detail.contains("upstreams[2], fits its path and method, but not the field x-api-key"))
+        let found = RouteExplanation(configuration, method: "GET", url: url, fields: ["X-Tenant: a", "X-Api-Key: k1"])
+        guard case .upstream(let route) = found else { throw NoRefusal() }
+        #expect(route.index == 2)
     }
 }
