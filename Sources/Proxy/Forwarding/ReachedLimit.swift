@@ -22,6 +22,9 @@ public struct ReachedLimit: Sendable, Hashable {
     static let bodyNotSignable = ReachedLimit(
         "max_replay_bytes", "the body of a request that has to be signed is too large",
         "raise the upstream's max_replay_bytes")
+    static let upgradeBodyTooLarge = ReachedLimit(
+        "max_replay_bytes", "the body of a request that offers an upgrade is too large",
+        "raise the upstream's max_replay_bytes")
     /// A program that takes nothing of its answer.
     static let unreadAnswer = ReachedLimit(
         "proxy.idle_timeout", "the program read nothing of its answer for too long",
@@ -76,6 +79,7 @@ public struct ReachedLimit: Sendable, Hashable {
         case .slowHead: self = .headerTimeout
         case .bodyTooLarge: self = .bodyTooLarge
         case .bodyNotSignable: self = .bodyNotSignable
+        case .upgradeBodyTooLarge: self = .upgradeBodyTooLarge
         case .lateToken: self = .tokenWait
         default: return nil
         }
