@@ -43,6 +43,9 @@ public final class UpstreamProbe: UpstreamStreamDelegate {
     }
 
     private init?(_ settings: UpstreamSettings, _ options: PoolOptions, _ agent: String, on loop: EventLoop) {
+        var settings = settings
+        // The probe has no credential, nor the values of one.
+        settings.injections = []
         let rule = UpstreamRule(settings, index: nil)
         guard let destination = rule.fixed else { return nil }
         self.destination = destination
