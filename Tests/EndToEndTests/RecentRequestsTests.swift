@@ -33,13 +33,13 @@ struct RecentRequestsTests {
         #expect(lines[0].contains("  200  ") && lines[0].contains("  GET  "))
         #expect(lines[0].contains("/a  client api  legacy/1.2  "))
         #expect(lines[1].contains("  403  ") && lines[1].contains("  GET  evil.test/b  mine-7"))
-        #expect(lines[2].hasPrefix("    refused: unknown-host"))
+        #expect(lines[2].hasPrefix("    refused: no-upstream"))
         #expect(lines[3].contains("evil.test"))
         let refused = try await command(proxy, "requests", "--refused", "--json").output
         #expect(refused.split(separator: "\n").count == 1)
         let fields = try JSONSerialization.jsonObject(with: Data(refused.utf8)) as? [String: Any]
         #expect(fields?["host"] as? String == "evil.test")
-        #expect(fields?["reason"] as? String == "unknown-host")
+        #expect(fields?["reason"] as? String == "no-upstream")
         #expect(fields?["status"] as? Int == 403)
         for text in [all.output, refused, try await page(proxy, "/"), try await page(proxy, "/requests")] {
             #expect(text.contains("evil.test") && text.contains("mine-7"))
@@ -55,7 +55,7 @@ struct RecentRequestsTests {
         #expect(why.ending == .exited(3), "\(why.transcript)")
         #expect(why.output.contains("request      GET evil.test/b\n"))
         #expect(why.output.contains("answer       403 by the proxy itself\n"))
-        #expect(why.output.contains("reason       unknown-host\n"))
+        #expect(why.output.contains("reason       no-upstream\n"))
         let unknown = try await command(proxy, "why", "mine-8")
         #expect(unknown.ending == .exited(1))
         #expect(unknown.errors.contains("No request of that ID"))

@@ -75,7 +75,7 @@ struct ServedExecTests {
         #expect(run.ending == .exited(0), "\(run.transcript)")
         let lines = run.errors.split(separator: "\n")
         #expect(lines.count == 1, "\(run.errors)")
-        #expect(run.errors.hasPrefix("heimdallr-proxy: 2 requests, 1 refused: evil.test (unknown-host"))
+        #expect(run.errors.hasPrefix("heimdallr-proxy: 2 requests, 1 refused: evil.test (no-upstream"))
         #expect(try String(contentsOfFile: log, encoding: .utf8).contains(" listening "))
         let folder = try await exec("true", options: ["--log-file", directory.path])
         #expect(folder.ending == .exited(1))
