@@ -38,10 +38,7 @@ extension Configuration {
                 $0.adminAddresses()
             }
         } catch {
-            let lines = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-            guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { throw error }
-            let rest = lines[(begin + 1)...].prefix { line in line.first.map { $0 == " " || $0 == "#" } ?? true }
-            let alone = (lines[begin...begin] + rest).joined(separator: "\n")
+            guard let alone = adminLines(of: yaml) else { throw error }
             var settings: AdminSettings?
             _ = try? read("admin", in: alone, Diagnostics(file: file, environment: environment)) { section in
                 settings = section.adminAddresses()
@@ -49,6 +46,24 @@ extension Configuration {
             }
             guard let settings else { throw error }
             return settings
+        }
+    }
+
+    /// Limit of the section's lines in a file with a fault in the section.
+    private static let mostAdminLines = 64
+
+    /// Returns the lines of the section `admin`, without those that make it invalid YAML.
+    private static func adminLines(of yaml: String) -> String? {
+        let lines = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { return nil }
+        let rest = lines[(begin + 1)...].prefix { line in line.first.map { $0 == " " || $0 == "#" } ?? true }
+        let whole = (lines[begin...begin] + rest).joined(separator: "\n")
+        func isYAML(_ text: String) -> Bool {
+            YAMLDocument.parse(text, Diagnostics(file: "", environment: [:])) != nil
+        }
+        if isYAML(whole) { return whole }
+        return lines[begin...].prefix(rest.count + 1).prefix(mostAdminLines).reduce(into: "") { kept, line in
+            if isYAML(kept + line) { kept += line + "\n" }
         }
     }
 

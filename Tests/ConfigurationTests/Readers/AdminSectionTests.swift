@@ -12,6 +12,7 @@ struct AdminSectionTests {
             "proxy: {listen: 'x}\r\nadmin: {listen: \"127.0.0.1:9000\", socket: /run/a.sock}\r\nlog: {}\r\n",
             "log: &a {}\nadmin: {listen: \"127.0.0.1:9000\", socket: /run/a.sock}\n",
             "admin: {listen: \"127.0.0.1:9000\", socket: /run/a.sock}\nproxy: {threads: many}\n",
+            "admin:\n  listen: 127.0.0.1:9000\n  lissen: [\n  socket: /run/a.sock\n  token: 'x\n",
         ])
     func alone(_ yaml: String) throws {
         let folder = try TemporaryDirectory()
