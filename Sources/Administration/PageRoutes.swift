@@ -46,7 +46,13 @@ enum PageRoutes {
                 return .problem(.nothingHere, "The proxy keeps no requests: admin.requests is false.\n")
             }
             let report = await requests(RecentRequests.counts(request.parameter("after")))
-            return ServerResponse(status: 200, type: "application/json", report.json.document)
+            return request.isNavigation
+                ? .page(200, RequestsPage(requests: report.requests).html)
+                : ServerResponse(status: 200, type: "application/json", report.json.document)
+        }
+        router.on("GET", "/requests/fragment", .data) { _, _ in
+            let report = await model.sources.requests?([]) ?? RecentRequests()
+            return .page(200, RequestsPage(requests: report.requests).live)
         }
         router.on("GET", "/events", .data) { _, _ in events(model) }
     }

@@ -189,7 +189,8 @@ struct SecretsShownTests {
         ] {
             let response = try await get(
                 "http://\(host).test/path?q=\(Self.mark)",
-                [("Cookie", Self.mark), ("X-Token", Self.mark), ("User-Agent", Self.mark)])
+                // The program's name alone is shown: on the page and in `requests`.
+                [("Cookie", Self.mark), ("X-Token", Self.mark), ("User-Agent", "legacy/1")])
             #expect(response.status == 200, "\(host): \(response.text)\n\(proxy.log)")
         }
         #expect(try await get("http://plain.test/old").status == 200)

@@ -7,8 +7,8 @@ struct OverviewPage {
     let status: StatusPage
     /// Token of the forms; `nil` if no random numbers are available.
     let formToken: String?
-    /// The last requests, the oldest first; `nil` if none are kept.
-    var requests: [RecentRequest]?
+    /// Whether the last requests are kept, so that their page exists.
+    var keepsRequests = false
 
     var html: HTML {
         PageLayout(title: title, kind: "overview", reload: 30).page(
@@ -29,7 +29,7 @@ struct OverviewPage {
             </div>
             </main>
             <footer class="bottom">
-            <p>Version \(status.version). For programs: <a href="/status">status</a>, <a href="/metrics">metrics</a>,
+            <p>\(alreadyHTML: requestsLink)Version \(status.version). For programs: <a href="/status">status</a>, <a href="/metrics">metrics</a>,
             <a href="/readyz?strict">readiness</a>. No token is ever shown here.</p>
             </footer>
             </div>
@@ -55,20 +55,11 @@ struct OverviewPage {
         \(alreadyHTML: upstreams)
         </section>
         \(alreadyHTML: untrusting)
-        \(alreadyHTML: lastRequests)
 
         """
     }
 
-    private var lastRequests: HTML {
-        guard let requests else { return "" }
-        return """
-            <section aria-labelledby="requests-title">
-            <h2 id="requests-title">Last requests</h2>
-            \(alreadyHTML: RequestsSection(requests: requests).html)
-            </section>
-            """
-    }
+    private var requestsLink: HTML? { keepsRequests ? "<a href=\"/requests\">The last requests</a>. " : nil }
 
     private var untrusting: HTML {
         guard !status.untrusting.isEmpty else { return "" }

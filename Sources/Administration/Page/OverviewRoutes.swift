@@ -2,7 +2,6 @@ import HTTPServer
 import HTML
 import Heimdallr
 import Reactor
-import Reports
 
 /// The page at `/`, its updates, and its buttons.
 struct OverviewRoutes: Sendable {
@@ -47,9 +46,9 @@ struct OverviewRoutes: Sendable {
         _ request: ServerRequest, _ part: @escaping @Sendable (OverviewPage) -> HTML
     ) async -> ServerResponse {
         let status = await model.status()
-        let requests = await model.sources.requests?([]).requests
+        let keepsRequests = model.sources.requests != nil
         return await forms.page(200, for: request) { token in
-            await pages.run { part(OverviewPage(status: status, formToken: token, requests: requests)) }
+            await pages.run { part(OverviewPage(status: status, formToken: token, keepsRequests: keepsRequests)) }
         }
     }
 

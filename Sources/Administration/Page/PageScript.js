@@ -71,6 +71,7 @@
   }
 
   const kind = document.body.dataset.kind;
+  if (kind === "requests") requests();
   if (kind === "overview") overview();
   if (kind === "device") device();
   if (kind === "callback") callback();
@@ -202,6 +203,17 @@
       } catch { setTimeout(ask, 4000); }
     };
     setTimeout(ask, 2000);
+  }
+
+  // Shows the last requests as they end.
+  function requests() {
+    setInterval(async () => {
+      if (document.hidden) return;
+      try {
+        const answer = await fetch(root + "requests/fragment", { headers: { Accept: "text/html" }, cache: "no-store" });
+        if (answer.ok) take(`<div id="live">${await answer.text()}</div>`, "live");
+      } catch { /* The next attempt is in two seconds. */ }
+    }, 2000);
   }
 
   // Removes the server's answer from the address bar and the history. If the proxy asks for the fragment (behind #),

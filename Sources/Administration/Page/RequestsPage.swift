@@ -1,11 +1,25 @@
 import HTML
 import Reports
 
-/// The last requests on the overview: one row each, the newest first.
-struct RequestsSection {
+/// The page `/requests`: a row for each of the last requests, the newest first.
+struct RequestsPage {
     let requests: [RecentRequest]
 
     var html: HTML {
+        PageLayout(title: "Last requests", kind: "requests", reload: 5).page(
+            """
+            <div class="sheet">
+            <header class="top"><div><h1>Last requests</h1>
+            <p class="sub">Of all programs. <a href="/">Clients and upstreams</a></p></div></header>
+            <main id="content" tabindex="-1"><div id="live">
+            \(alreadyHTML: live)
+            </div></main>
+            </div>
+            """)
+    }
+
+    /// The content that the script updates.
+    var live: HTML {
         guard !requests.isEmpty else { return "<p class=\"empty\">No request has ended yet.</p>" }
         return """
             <table class="cards requests" role="table">
