@@ -40,11 +40,13 @@ extension Configuration {
         } catch {
             guard let alone = adminLines(of: yaml) else { throw error }
             var settings: AdminSettings?
-            _ = try? read("admin", in: alone, Diagnostics(file: file, environment: environment)) { section in
+            let diagnostics = Diagnostics(file: file, environment: environment)
+            _ = try? read("admin", in: alone, diagnostics) { section in
                 settings = section.adminAddresses()
                 return settings
             }
-            guard let settings else { throw error }
+            // An invalid `listen` leaves the socket, if the section names one.
+            guard let settings, settings.socket != nil || !diagnostics.hasErrors else { throw error }
             return settings
         }
     }
