@@ -114,7 +114,9 @@ extension Forwarder {
     func openTunnel(to authority: Authority) {
         context.exchange.tunnel(isRedirected: context.sender.redirected != nil)
         context.ledger.times.ask(shard.loop.now)
-        guard let target = context.installed.tunnels?.target(for: authority, context.sender.redirected) else {
+        // The address of a name that an enclosed program has looked up is none out here. The name is dialled.
+        let redirected = context.sender.dialled == nil ? context.sender.redirected : nil
+        guard let target = context.installed.tunnels?.target(for: authority, redirected) else {
             return perform(context.exchange.failed(.connectRefused))
         }
         waitNumber += 1

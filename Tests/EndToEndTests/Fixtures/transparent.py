@@ -81,8 +81,8 @@ def listens(host, port):
 
 
 def as_user(user, *command):
-    return subprocess.run(
-        ["setpriv", f"--reuid={user}", "--clear-groups", *command], capture_output=True, text=True, timeout=30)
+    become = [] if proxy == "inside" else ["setpriv", f"--reuid={user}", "--clear-groups"]
+    return subprocess.run([*become, *command], capture_output=True, text=True, timeout=30)
 
 
 def program(url, user=PROGRAM_USER, data=None):
@@ -97,9 +97,14 @@ def program(url, user=PROGRAM_USER, data=None):
     return {"status": int(lines[0]), "answer": json.loads(lines[1])} if len(lines) == 2 else {"error": result.stderr}
 
 
+def trust(roots):
+    """The path of certificates. Inside an enclosure, `exec` has set that of the proxy's roots."""
+    return os.environ["NODE_EXTRA_CA_CERTS"] if proxy == "inside" and roots == "roots" else f"{folder}/{roots}.pem"
+
+
 def curl(url, roots, *options, user=PROGRAM_USER):
     """An unmodified curl: its exit code, and what the outside saw."""
-    result = as_user(user, "curl", "-sS", "--max-time", "20", "--cacert", f"{folder}/{roots}.pem", *options, url)
+    result = as_user(user, "curl", "-sS", "--max-time", "20", "--cacert", trust(roots), *options, url)
     return {"exit": result.returncode, "seen": json.loads(result.stdout) if result.stdout else None}
 
 
@@ -126,7 +131,7 @@ def piecemeal(way):
     connection = socket.create_connection((OUTSIDE, 443), timeout=20)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    context = ssl.create_default_context(cafile=f"{folder}/roots.pem")
+    context = ssl.create_default_context(cafile=trust("roots"))
     tls = context.wrap_bio(incoming, outgoing, server_hostname="safe.example.test")
 
     def go(step):
@@ -152,8 +157,62 @@ def piecemeal(way):
     return json.loads(answer.split(b"\r\n\r\n")[1])
 
 
-def secure(tunnels, port):
-    """A proxy that opens the TLS of some hosts and tunnels others."""
+# The cases that redirected programs and enclosed ones share.
+
+
+def plain_cases(six):
+    elsewhere = as_user(
+        PROGRAM_USER, "curl", "-sS", "--resolve", "api.example.test:80:198.51.100.77", "http://api.example.test/elsewhere")
+    return {
+        "program": program("http://api.example.test/v1?x=1", data="hello"), "elsewhere": json.loads(elsewhere.stdout),
+        "unknown": program("http://unknown.example.test/"),
+        "six": program("http://six.example.test/six") if six else None}
+
+
+def listed_cases(six):
+    """With one listed tunnel."""
+    # A listed tunnel is dialled by its name, any other by the address that the program dialled.
+    elsewhere = ["--resolve", "tunnel.example.test:443:198.51.100.77"]
+    return {
+        "python": program("https://safe.example.test/python")["answer"],
+        "curl": curl("https://safe.example.test/curl", "roots"), "h2": nghttp("https://safe.example.test/h2"),
+        "six": curl("https://safe6.example.test/six", "roots") if six else None,
+        "bytes": piecemeal("bytes"), "records": piecemeal("records"),
+        "tunnel": curl("https://tunnel.example.test/tunnel", "certificate"),
+        "elsewhere": curl("https://tunnel.example.test/elsewhere", "certificate", *elsewhere),
+        "unlisted": curl("https://any.example.test/unlisted", "certificate"),
+        "listed": curl("https://listed.example.test/listed", "certificate"),
+        "nameless": curl(f"https://{OUTSIDE}/nameless", "certificate")}
+
+
+def any_cases(six):
+    """With tunnels to any host."""
+    ghost = ["--resolve", f"ghost.example.test:443:{OUTSIDE}"]
+    return {
+        "any": curl("https://any.example.test/any", "certificate"),
+        "ghost": curl("https://ghost.example.test/ghost", "certificate", *ghost),
+        "any six": curl("https://any6.example.test/any", "certificate") if six else None}
+
+
+CASES = {"plain": plain_cases, "listed": listed_cases, "any": any_cases}
+if proxy == "inside":
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        del os.environ[name]
+    print(json.dumps(CASES[redirect](tool == "six")))
+    sys.exit()
+
+
+def enclosed(cases, config, six):
+    """The cases as an enclosed program, which no rule redirects."""
+    result = as_user(
+        PROXY_USER, "env", f"XDG_RUNTIME_DIR={folder}/run-enclosed", proxy, "exec", "--enclose", "--serve", "--config",
+        f"{folder}/{config}.yaml", "--", "/usr/bin/python3", __file__, "inside", cases, "six" if six else "", folder)
+    if result.returncode:
+        raise RuntimeError(f"{cases} of an enclosed program: {result.stderr}")
+    return json.loads(result.stdout)
+
+
+def configure(tunnels, port):
     with open(f"{folder}/secure.yaml", "w") as file:
         file.write(
             f"proxy: {{listen: ['127.0.0.1:{port}', '[::1]:{port}'], connect: tunnel, tunnels: {json.dumps(tunnels)},\n"
@@ -163,6 +222,11 @@ def secure(tunnels, port):
                 f"  - {{host: {name}.example.test, url: 'http://{OUTSIDE}', allow_plaintext: true, client: api,"
                 f" intercept: {name != 'listed'}}}\n".replace("True", "true").replace("False", "false")
                 for name in ("safe", "safe6", "listed")))
+
+
+def secure(tunnels, port):
+    """A proxy that opens the TLS of some hosts and tunnels others."""
+    configure(tunnels, port)
     rules("up", "--user", str(PROXY_USER), "--from", "80,443", "--to", str(port))
     run_directory = f"{folder}/run{port}"
     os.mkdir(run_directory, 0o700)
@@ -182,6 +246,7 @@ def rules(*arguments):
 
 
 results, children = {}, []
+namespaces = subprocess.run(["unshare", "--user", "--net", "--mount", "true"], capture_output=True).returncode == 0
 try:
     outside = subprocess.Popen(["unshare", "--net", "sleep", "300"])
     children.append(outside)
@@ -237,13 +302,8 @@ try:
     children.append(running)
     until("the proxy", lambda: listens("127.0.0.1", 8080))
 
-    results["program"] = program("http://api.example.test/v1?x=1", data="hello")
+    results["plain"] = plain_cases(six)
     results["root"] = program("http://api.example.test/", user=0)
-    elsewhere = as_user(
-        PROGRAM_USER, "curl", "-sS", "--resolve", "api.example.test:80:198.51.100.77", "http://api.example.test/elsewhere")
-    results["elsewhere"] = json.loads(elsewhere.stdout)
-    results["unknown"] = program("http://unknown.example.test/")
-    results["six"] = program("http://six.example.test/six") if six else None
     results["udp"] = [datagram(443), datagram(443, user=0), datagram(443, user=PROXY_USER), datagram(444)] + (
         [datagram(443, host="2001:db8::9"), datagram(444, host="2001:db8::9")] if six else [])
 
@@ -273,23 +333,9 @@ try:
     # TLS to port 443, by two proxies: one tunnels to listed hosts, one to all.
     secure(["tunnel.example.test:443"], 8081)
     os.environ["SSL_CERT_FILE"] = f"{folder}/roots.pem"
-    tls = results["tls"] = {"python": program("https://safe.example.test/python")["answer"]}
-    tls["curl"] = curl("https://safe.example.test/curl", "roots")
-    tls["h2"] = nghttp("https://safe.example.test/h2")
-    tls["six"] = curl("https://safe6.example.test/six", "roots") if six else None
-    tls["bytes"], tls["records"] = piecemeal("bytes"), piecemeal("records")
-    tls["tunnel"] = curl("https://tunnel.example.test/tunnel", "certificate")
-    # A listed tunnel is dialled by its name, any other by the address that the program dialled.
-    elsewhere = ["--resolve", "tunnel.example.test:443:198.51.100.77"]
-    tls["elsewhere"] = curl("https://tunnel.example.test/elsewhere", "certificate", *elsewhere)
-    tls["unlisted"] = curl("https://any.example.test/unlisted", "certificate")
-    tls["listed"] = curl("https://listed.example.test/listed", "certificate")
-    tls["nameless"] = curl(f"https://{OUTSIDE}/nameless", "certificate")
+    tls = results["tls"] = listed_cases(six)
     secure(["*"], 8082)
-    tls["any"] = curl("https://any.example.test/any", "certificate")
-    ghost = ["--resolve", f"ghost.example.test:443:{OUTSIDE}"]
-    tls["ghost"] = curl("https://ghost.example.test/ghost", "certificate", *ghost)
-    tls["any six"] = curl("https://any6.example.test/any", "certificate") if six else None
+    tls.update(any_cases(six))
     # The wrong user is exempt: the proxy's tunnels come back to it.
     rules("up", "--user", str(PROGRAM_USER), "--from", "80,443", "--to", "8082")
     tls["circle"] = curl("https://any.example.test/circle", "certificate", user=0)
@@ -298,6 +344,14 @@ try:
     rules("down")
     results["down"] = program("http://api.example.test/down")
     results["udp down"] = datagram(443)
+    if namespaces:
+        os.mkdir(f"{folder}/run-enclosed", 0o700)
+        os.chown(f"{folder}/run-enclosed", PROXY_USER, PROXY_USER)
+        results["enclosed"] = {"plain": enclosed("plain", "config", six)}
+        configure(["tunnel.example.test:443"], 8081)
+        results["enclosed"]["tls"] = enclosed("listed", "secure", six)
+        configure(["*"], 8082)
+        results["enclosed"]["tls"].update(enclosed("any", "secure", six))
     results["bad"] = [
         subprocess.run([redirect, *arguments], capture_output=True, text=True).returncode
         for arguments in (["up"], ["up", "--user", "no-such-user"], ["up", "--user", "1", "--to", "0"],
