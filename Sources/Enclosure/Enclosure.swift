@@ -46,19 +46,14 @@ public final class Enclosure: Sendable {
         _ = fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) & ~O_NONBLOCK)
         // A process that stops half-way gives its thread back.
         var patience = timeval(tv_sec: 30, tv_usec: 0)
-        _ = unsafe setsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            _ = unsafe setsockopt(copy, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
+        }
         self.init(link: copy, process: process)
     }
 
-    /// Sends the first words of a process that its launcher did not start.
+    /// Sends the first words of a process that its launcher did not start. See `FirstMessage`.
     public static func greet(_ link: Int32, _ words: [String]) -> Bool { EnclosureLink.send(words, to: link) }
-
-    /// Waits for the words of `greet`; `nil` if none come.
-    public func greeting() -> [String]? {
-        guard let (words, descriptors) = link.receive() else { return nil }
-        for one in descriptors { close(one) }
-        return words
-    }
 
     /// Says why the program is not enclosed.
     public func refuse(_ reason: String) {

@@ -48,18 +48,30 @@ struct EnclosureLink: ~Copyable {
     /// - Returns: `nil` if the other end is closed, or has sent something else.
     func receive() -> (words: [String], descriptors: [Int32])? {
         var descriptors: [Int32] = []
-        var count: UInt32 = 0
-        guard let head = read(MemoryLayout<UInt32>.size, &descriptors) else {
+        guard let head = read(Self.headSize, &descriptors), case let count = Self.count(head.span),
+            count <= Self.limit, let bytes = read(count, &descriptors), let words = Self.words(bytes[...])
+        else {
             for one in descriptors { close(one) }
             return nil
         }
-        unsafe withUnsafeMutableBytes(of: &count) { unsafe $0.copyBytes(from: head) }
-        guard count <= Self.limit, let bytes = read(Int(count), &descriptors), bytes.last ?? 0 == 0 else {
-            for one in descriptors { close(one) }
-            return nil
-        }
-        let words = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
-        return (words.map { String(decoding: $0, as: UTF8.self) }, descriptors)
+        return (words, descriptors)
+    }
+
+    /// Number of bytes in front of a message's words.
+    static let headSize = MemoryLayout<UInt32>.size
+
+    /// Returns the number of bytes behind this head, which has the order of all machines that the proxy runs on.
+    static func count(_ head: Span<UInt8>) -> Int {
+        var count = 0
+        for index in 0..<headSize { count |= Int(head[index]) << (8 * index) }
+        return count
+    }
+
+    /// Returns the words of a message without its head; `nil` if the last one is not closed.
+    static func words(_ bytes: ArraySlice<UInt8>) -> [String]? {
+        guard bytes.last ?? 0 == 0 else { return nil }
+        return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
+            .map { String(decoding: $0, as: UTF8.self) }
     }
 
     private func read(_ count: Int, _ descriptors: inout [Int32]) -> [UInt8]? {

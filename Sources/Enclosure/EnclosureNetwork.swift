@@ -5,14 +5,19 @@ import WireText
 
 /// Network of a new namespace: one device, `lo`, and rules by which the proxy's ports are local at every address.
 /// netlink(7), rtnetlink(7). Other packets find no route: ENETUNREACH at once.
+///
+/// For IPv4 the route is in the table `local`, which no longer stands before all rules. The kernel sends a refusal only
+/// from an address that it finds there. Once the proxy's sockets are closed, a program would wait otherwise.
 struct EnclosureNetwork {
     private let socket: Int32
     private var number: UInt32 = 0
 
-    /// Table of routes that the rules lead to. Any number but those of rt_tables works.
-    private static let table: UInt32 = 100
-    /// After the table `local`, before `main`. ip-rule(8).
+    /// Table of routes that the rules lead to: for IPv4 RT_TABLE_LOCAL. For IPv6 any number works but those of rt_tables.
+    private static func table(_ family: Int32) -> UInt8 { family == AF_INET ? 255 : 100 }
+    /// After the table `local` of IPv6, before `main`. ip-rule(8).
     private static let priority: UInt32 = 1000
+    /// 192.0.0.8, which stands for no machine (RFC 7600).
+    private static let own: UInt32 = 0xC000_0008
 
     /// Makes `lo` and the rules of `plan`.
     static func setUp(_ plan: EnclosurePlan) throws(EnclosureFault) {
@@ -22,6 +27,7 @@ struct EnclosureNetwork {
         var network = EnclosureNetwork(socket: socket)
         try network.raiseLoopback()
         try network.addAddress()
+        try network.narrowLocal()
         for family in [AF_INET, AF_INET6] {
             try network.addRoute(family)
             for rule in plan.rules { try network.add(rule, family) }
@@ -39,12 +45,12 @@ struct EnclosureNetwork {
         try send(type: 16, flags: 0, body)
     }
 
-    /// RTM_NEWADDR: an address that stands for no machine (RFC 7600), because a machine with loopback addresses alone looks
-    /// up no addresses for programs that set AI_ADDRCONFIG (getaddrinfo(3)).
+    /// RTM_NEWADDR: an address, because a machine with loopback addresses alone looks up no addresses for programs that set
+    /// AI_ADDRCONFIG (getaddrinfo(3)).
     private mutating func addAddress() throws(EnclosureFault) {
         var body = NetlinkBody([UInt8(AF_INET), 32, 0, 0])
         body.append(1)
-        let address = UInt32(0xC000_0008).bigEndian
+        let address = Self.own.bigEndian
         body.append(attribute: 2, address)
         body.append(attribute: 1, address)
         try send(type: 20, flags: 0x400, body)
@@ -53,7 +59,7 @@ struct EnclosureNetwork {
     /// RTM_NEWROUTE of type RTN_LOCAL: with this table, each address is this machine's.
     private mutating func addRoute(_ family: Int32) throws(EnclosureFault) {
         // Destination 0/0; protocol RTPROT_BOOT, scope RT_SCOPE_HOST.
-        var body = NetlinkBody([UInt8(family), 0, 0, 0, UInt8(Self.table), 3, 254, 2])
+        var body = NetlinkBody([UInt8(family), 0, 0, 0, Self.table(family), 3, 254, 2])
         body.append(0)
         body.append(attribute: 4, 1)
         // Without it, the dialled address would also be the connection's own one, and the log would show it as a peer.
@@ -61,7 +67,7 @@ struct EnclosureNetwork {
         try send(type: 24, flags: 0x400, body, family)
     }
 
-    /// RTM_NEWRULE: what goes to this port, and to this address if there is one, uses the table.
+    /// Adds a rule: packets to this port, and to this address if there is one, use the table.
     private mutating func add(_ rule: EnclosurePlan.Rule, _ family: Int32) throws(EnclosureFault) {
         var destination: [UInt8] = []
         switch rule.address?.kind {
@@ -71,14 +77,36 @@ struct EnclosureNetwork {
         case nil: break
         default: return
         }
-        // Action FR_ACT_TO_TBL.
-        var body = NetlinkBody([UInt8(family), UInt8(destination.count * 8), 0, 0, UInt8(Self.table), 0, 0, 1])
+        var selectors = NetlinkBody([])
+        selectors.append(attribute: 22, bytes: [rule.transport == .tcp ? UInt8(IPPROTO_TCP) : UInt8(IPPROTO_UDP)])
+        selectors.append(attribute: 24, UInt32(rule.port) | UInt32(rule.port) << 16)
+        try sendRule(to: destination, priority: Self.priority, selectors, family)
+    }
+
+    /// Replaces the rule for the whole table `local` of IPv4 by rules for this machine's own addresses.
+    private mutating func narrowLocal() throws(EnclosureFault) {
+        for (address, bits) in [(UInt32(0x7F00_0000), UInt8(8)), (Self.own, 32)] {
+            try sendRule(to: address.bigEndianBytes, bits: bits, priority: 1, NetlinkBody([]), AF_INET)
+        }
+        // RTM_DELRULE
+        try sendRule(type: 33, flags: 0, to: [], priority: 0, NetlinkBody([]), AF_INET)
+    }
+
+    /// RTM_NEWRULE with action FR_ACT_TO_TBL, or the same of another type.
+    /// - Parameters:
+    ///   - destination: the address's bytes; none for all addresses.
+    ///   - bits: length of the destination's prefix; `nil` for the whole address.
+    private mutating func sendRule(
+        type: UInt16 = 32, flags: UInt16 = 0x400, to destination: [UInt8], bits: UInt8? = nil, priority: UInt32,
+        _ selectors: NetlinkBody, _ family: Int32
+    ) throws(EnclosureFault) {
+        var body = NetlinkBody([
+            UInt8(family), bits ?? UInt8(destination.count * 8), 0, 0, Self.table(family), 0, 0, 1,
+        ])
         body.append(0)
         if !destination.isEmpty { body.append(attribute: 1, bytes: destination) }
-        body.append(attribute: 6, Self.priority)
-        body.append(attribute: 22, bytes: [rule.transport == .tcp ? UInt8(IPPROTO_TCP) : UInt8(IPPROTO_UDP)])
-        body.append(attribute: 24, UInt32(rule.port) | UInt32(rule.port) << 16)
-        try send(type: 32, flags: 0x400, body, family)
+        body.append(attribute: 6, priority)
+        try send(type: type, flags: flags, NetlinkBody(body.bytes + selectors.bytes), family)
     }
 
     /// Sends a request, and reads its acknowledgement, NLMSG_ERROR with the number 0 of success.

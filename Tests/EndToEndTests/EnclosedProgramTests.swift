@@ -53,7 +53,16 @@ struct EnclosedProgramTests {
 
     // MARK: Programs
 
-    @Test(arguments: InterceptedProgram.all.filter { !$0.name.hasPrefix("Java") && $0.name != "an older Node" })
+    /// Programs that find the proxy only because nothing else answers: those of Java without the properties for proxies,
+    /// and the machine's Node, which knows no variables.
+    private static let programs =
+        InterceptedProgram.all.filter { !$0.name.hasPrefix("Java") && $0.name != "an older Node" }
+        + ["HttpClient", "HttpURLConnection"].map {
+            InterceptedProgram.java($0, properties: ["-Dhttp.proxyHost=", "-Dhttps.proxyHost="])
+        }
+        + [InterceptedProgram(name: "an older Node") { url, _ in ["node", fixture("fetch/fetch.js"), "https", url] }]
+
+    @Test(arguments: Self.programs)
     func `an enclosed program without variables gets its token for https`(program: InterceptedProgram) async throws {
         let origin = try await SecureOrigin(packages: ["apt", "pip"].contains(program.name))
         let file = try configuration(to: origin.url, upstream: "intercept: true\n" + origin.trust)
@@ -74,6 +83,29 @@ struct EnclosedProgramTests {
         let run = try await run(exec(file) + Self.without + program + ["http://api.test/x"])
         #expect(run.ending == .exited(0) && run.output == "ok", "\(run.transcript)")
         #expect(origin.requests.map { $0.values("Authorization") } == [["Bearer \(TokenEndpoint.plainToken)"]])
+    }
+
+    /// HttpClient asks for HTTP/2 by Upgrade first.
+    @Test(arguments: ["HttpClient", "HttpURLConnection"])
+    func `an enclosed program of Java without properties gets its token for http`(library: String) async throws {
+        let origin = try RecordingOrigin()
+        let file = try configuration(to: origin.url)
+        let program = InterceptedProgram.java(library, properties: ["-Dhttp.proxyHost="])
+        let run = try await run(exec(file) + Self.without + program.command("http://api.test/x", directory))
+        #expect(run.ending == .exited(0) && run.output == "ok\n", "\(run.transcript)")
+        #expect(origin.requests.map { $0.values("Authorization") } == [["Bearer \(TokenEndpoint.plainToken)"]])
+    }
+
+    @Test(arguments: ["tls calls.test:443", "plain calls.test:80", "plain calls.test:50051"])
+    func `an enclosed program of gRPC gets its token`(call: String) async throws {
+        let server = try ChildProcess([try Repository.python(), Repository.fixture("grpc_server.py")])
+        let host = call.hasSuffix(":50051") ? "calls.test:50051" : "calls.test"
+        let file = try await configuration(
+            to: "http://127.0.0.1:\(server.printedPort())", host: host,
+            upstream: call.hasPrefix("tls") ? "intercept: true\n" : "")
+        let program = try [Repository.python(), fixture("grpc_call.py")] + call.split(separator: " ").map(String.init)
+        let run = try await run(exec(file) + Self.without + program)
+        #expect(run.output == "hello Bearer \(TokenEndpoint.plainToken)\n", "\(run.transcript)")
     }
 
     @Test func `another user's enclosed program gets its token, and is the same user inside`() async throws {
@@ -210,6 +242,40 @@ struct EnclosedProgramTests {
         "no new privileges: 1", "nested: True", "inherited: ['8']",
     ]
 
+    @Test func `what outlives an enclosed program is refused at once, at every address`() async throws {
+        let file = try configuration(to: RecordingOrigin().url)
+        let (outcomes, script) = (directory.path(of: "outcomes"), fixture("enclosure_survivor.py"))
+        let run = try await run(
+            exec(file, ["--serve", "--allow", "192.0.2.7:5432"])
+                + ["sh", "-c", "setsid python3 \(script) >\(outcomes) 2>&1 </dev/null &"])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        let lines = try await eventually("the program that is left ends", within: .seconds(120)) {
+            let lines = ((try? String(contentsOfFile: outcomes, encoding: .utf8)) ?? "").split(separator: "\n")
+            return lines.last == "all" ? lines.dropLast() : nil
+        }
+        #expect(lines.count == 21 && lines.allSatisfy { $0.hasSuffix(": ECONNREFUSED") }, "\(lines)")
+    }
+
+    @Test func `no_proxy leads an enclosed program to the proxy, too`() async throws {
+        let origin = try RecordingOrigin()
+        let file = try configuration(to: origin.url)
+        let environment = environment.merging(["no_proxy": "*,api.test", "NO_PROXY": "*,api.test"]) { $1 }
+        let run = try await ChildProcess.run(
+            exec(file) + ["curl", "-sS", "http://api.test/x"], environment: environment, within: .seconds(60))
+        #expect(run.output == "ok" && !run.errors.contains("no_proxy"), "\(run.transcript)")
+        #expect(origin.requests.count == 1)
+    }
+
+    /// The program that runs for an hour with 10,000 names also works with some hundreds.
+    @Test func `a proxy does not grow with the connections of its enclosed program`() async throws {
+        let run = try await ChildProcess.run(
+            [
+                "python3", "\(Repository.root)/Benchmarks/enclosed", "--binary", try Repository.executable(), "--names",
+                "300", "--minutes", "0", "--rounds", "5", "--growth", "16384",
+            ], environment: environment, within: .seconds(120))
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+    }
+
     // MARK: Refusals
 
     @Test func `where namespaces are refused, nothing starts, and the cause is named`() async throws {
@@ -255,11 +321,20 @@ struct EnclosedProgramTests {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.pid)/fd").count
         }
         let before = try descriptors()
+        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.pid)/task").count
+        let idle = try ChildProcess([
+            "python3", fixture("idle_connections.py"), directory.path(of: "run/admin.sock.enclose"), "400",
+        ])
+        try await eventually("they are connected") { idle.output == "ready\n" }
         for _ in 0..<3 {
             let run = try await run(exec(file, []) + Self.without + ["curl", "-sS", "http://api.test/x"])
             #expect(run.ending == .exited(0) && run.output == "ok", "\(run.transcript) \(proxy.transcript)")
         }
         #expect(origin.requests.count == 3)
+        // A connection without a first message holds no thread.
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.pid)/task").count < threads + 50)
+        _ = try await idle.stop()
         // Each program has passed eight sockets. What stays are the proxy's own connections.
         try await eventually("the sockets are given back") { try descriptors() < before + 8 }
         // The program ends before the server of its allowed address does.

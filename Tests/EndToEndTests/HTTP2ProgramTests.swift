@@ -134,17 +134,10 @@ struct HTTP2ProgramTests {
                 clients: [ProxyConfiguration.client(tokenEndpoint: endpoint.url)],
                 upstreams: [ProxyConfiguration.upstream("calls.test", url: "http://127.0.0.1:\(port)")]
             ).text, files: ["secret": ProxyConfiguration.secret], tokenEndpoint: endpoint)
-        let program = """
-            import grpc, sys
-            if sys.argv[1] == "tls": channel = grpc.secure_channel("calls.test:443", grpc.ssl_channel_credentials())
-            else: channel = grpc.insecure_channel("calls.test:80")
-            try: print(channel.unary_unary("/test.Echo/Unary")(b"hello", timeout=30).decode())
-            except grpc.RpcError as error: sys.exit(f"{error.code()} {error.details()}")
-            """
         let run = try await RunningProxy.run(
             [
-                "exec", "--config", proxy.directory.path(of: "config.yaml"), "--", try Repository.python(), "-c",
-                program, tls ? "tls" : "plain",
+                "exec", "--config", proxy.directory.path(of: "config.yaml"), "--", try Repository.python(),
+                fixture("grpc_call.py"), tls ? "tls" : "plain", tls ? "calls.test:443" : "calls.test:80",
             ], environment: Self.quiet)
         #expect(run.output == "hello Bearer \(token)\n", "\(run.transcript) \(proxy.log)")
     }

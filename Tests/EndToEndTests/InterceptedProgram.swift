@@ -30,10 +30,10 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     }
     static let go = Self(name: "Go net/http") { url, _ in ["go", "run", fixture("fetch/fetch.go"), url] }
     static let ruby = Self(name: "Ruby Net::HTTP") { url, _ in ["ruby", fixture("fetch/fetch.rb"), url] }
-    /// Java takes its proxy from properties alone, which `exec` sets.
-    static func java(_ library: String) -> Self {
+    /// Java takes its proxy from properties alone, which `exec` sets. Later ones replace them.
+    static func java(_ library: String, properties: [String] = []) -> Self {
         Self(name: "Java \(library)") { url, _ in
-            ["java", "-XX:TieredStopAtLevel=1", fixture("fetch/Fetch.java"), library, url]
+            ["java", "-XX:TieredStopAtLevel=1"] + properties + [fixture("fetch/Fetch.java"), library, url]
         }
     }
 

@@ -19,7 +19,7 @@ extension ExecCommand {
             throw ExitStatus.failure.error("the proxy's certificates: \(error)")
         }
         let variables = try Self.variables(
-            proxy: "127.0.0.1:\(EnclosedProgram.proxyPort)", known, environment, trust: trust)
+            proxy: "127.0.0.1:\(EnclosedProgram.proxyPort)", known, environment, trust: trust, isEnclosed: true)
         let mounts = HiddenPaths.mounts(
             settings, file: try options.choose().source.file, environment: environment, trust: trust?.folder)
         let greeting = EnclosureGreeting(user: user, allowed: allowed, mounts: mounts)

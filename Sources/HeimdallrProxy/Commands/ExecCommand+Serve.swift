@@ -37,7 +37,8 @@ extension ExecCommand {
                 var known = settings
                 known.proxy.listen = [.tcp(host: "127.0.0.1", port: port)]
                 let setting = try Self.variables(
-                    proxy: "\(enclose ? "" : credentials)127.0.0.1:\(port)", known, environment, trust: trust)
+                    proxy: "\(enclose ? "" : credentials)127.0.0.1:\(port)", known, environment, trust: trust,
+                    isEnclosed: enclose)
                 guard let enclosed else {
                     return served.start {
                         try ChildProgram(program, setting: setting, removing: removing, as: start)

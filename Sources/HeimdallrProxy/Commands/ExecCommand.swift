@@ -110,12 +110,16 @@ struct ExecCommand: ParsableCommand {
         throw exitCode(of: failure)
     }
 
-    /// - Parameter trust: the running proxy's trust files; `nil` reads the files at the usual path.
+    /// - Parameters:
+    ///   - trust: the running proxy's trust files; `nil` reads the files at the usual path.
+    ///   - isEnclosed: whether all addresses lead the program to the proxy.
     static func variables(
-        proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
+        proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil,
+        isEnclosed: Bool = false
     ) throws -> [String: String] {
         let proxy = "http://\(proxy)"
-        let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
+        let direct = NoProxyList(
+            extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings, isEnclosed: isEnclosed)
         for warning in direct.warnings { ErrorOutput.warning(warning) }
         // Sets both cases: curl reads only http_proxy (because of httpoxy), and some programs only HTTP_PROXY.
         var variables = [

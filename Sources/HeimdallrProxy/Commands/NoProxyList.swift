@@ -14,11 +14,12 @@ struct NoProxyList {
     /// - Parameters:
     ///   - inherited: the values of `no_proxy` and `NO_PROXY`, which are kept.
     ///   - settings: the proxy's settings. Hosts of upstreams are not added, even if they are loopback.
-    init(extending inherited: [String?], for settings: Configuration) {
+    ///   - isEnclosed: whether all addresses lead the program to the proxy.
+    init(extending inherited: [String?], for settings: Configuration, isEnclosed: Bool = false) {
         for text in inherited {
             for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }
         }
-        warn(settings)
+        warn(isEnclosed ? [] : settings.upstreams.map(\.host.description), isEnclosed: isEnclosed)
         let upstreams = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
         for text in loopback where !Self.isHost(text, of: upstreams) { add(Self.bare(text)) }
@@ -36,11 +37,12 @@ struct NoProxyList {
     var value: String { entries.joined(separator: ",") }
 
     /// Warns of inherited entries that keep the program from the proxy for an upstream, or that programs can't read.
-    private mutating func warn(_ settings: Configuration) {
+    private mutating func warn(_ upstreams: [String], isEnclosed: Bool) {
         for entry in entries {
             if entry == "*" {
+                if isEnclosed { continue }
                 warnings.append("no_proxy has *, so the program will not use the proxy: unset it")
-            } else if let host = settings.upstreams.map(\.host.description).first(where: { Self.covers(entry, $0) }) {
+            } else if let host = upstreams.first(where: { Self.covers(entry, $0) }) {
                 warnings.append(
                     "no_proxy has \(entry), so the program will reach the upstream \(host) without the proxy, and gets no "
                         + "token: take it out")

@@ -7,7 +7,7 @@ import Reactor
 /// Unix socket beside the admin socket, for the same user and root, and is served until its process ends. Any thread.
 final class EnclosureService: Sendable {
     private let loop: EventLoop
-    private let acceptor: LoopBound<Acceptor>
+    private let arrivals: LoopBound<EnclosureArrivals>
 
     /// Returns the path of the socket beside this admin socket.
     static func path(beside adminSocket: String) -> String { adminSocket + ".enclose" }
@@ -18,32 +18,32 @@ final class EnclosureService: Sendable {
         let loop = try EventLoop.start(name: "enclosures")
         self.loop = loop
         let socket = try ListeningSocket.open(path: Self.path(beside: adminSocket), mode: 0o600)
-        acceptor = try await loop.run { [weak app] in
-            let acceptor = try Acceptor(
-                socket, on: loop,
-                accepted: { stream in
-                    guard let app, let peer = stream.peerCredentials, [ProcessIdentity.user, 0].contains(peer.user),
-                        let enclosure = try? Enclosure(accepted: stream, from: peer)
-                    else { return }
-                    Task { await Self.serve(enclosure, of: peer, for: app, on: loop) }
-                }, failed: { _ in })
-            return LoopBound(acceptor, on: loop)
+        let starts = EnclosureStarts()
+        arrivals = try await loop.run { [weak app] in
+            let arrivals = try EnclosureArrivals(socket, on: loop) { stream, peer, words in
+                guard let app, let enclosure = try? Enclosure(accepted: stream, from: peer) else { return }
+                guard starts.begin(peer.user) else { return enclosure.refuse(EnclosureStarts.refusal) }
+                Task {
+                    await Self.serve(enclosure, words, of: peer, for: app, on: loop)
+                    starts.end(peer.user)
+                }
+            }
+            return LoopBound(arrivals, on: loop)
         }
     }
 
     func end() {
-        loop.execute { [acceptor] in acceptor.value.close() }
+        loop.execute { [arrivals] in arrivals.value.close() }
         loop.stop()
     }
 
     private static func serve(
-        _ enclosure: Enclosure, of process: PeerCredentials, for app: RunningApp, on loop: EventLoop
+        _ enclosure: Enclosure, _ words: [String], of process: PeerCredentials, for app: RunningApp, on loop: EventLoop
     ) async {
         let (logger, server, settings) = (app.shared.logger, app.server, app.configuration)
         let fields: Logger.Metadata = [
             "uid": .stringConvertible(process.user), "pid": .stringConvertible(process.process),
         ]
-        guard let words = await BlockingWork.run({ enclosure.greeting() }) else { return }
         guard let greeting = EnclosureGreeting(words) else {
             return enclosure.refuse("the running proxy is of another version: run both from the same file")
         }

@@ -48,6 +48,16 @@ struct NoProxyListTests {
         #expect(try list(yaml, entry).warnings.contains { $0.contains("no_proxy has \(entry)") } == warns)
     }
 
+    @Test func `an enclosed program is warned of no entry that keeps others from the proxy`() throws {
+        let yaml = "upstreams: [{host: api.corp.example}, {host: 10.1.2.3}, {host: \"*.corp.example\"}]"
+        let (configuration, _) = try Configuration.parse(yaml: yaml, file: "c.yaml", environment: [:])
+        let inherited = "*,api.corp.example,corp.example,10.0.0.0/8"
+        #expect(NoProxyList(extending: [inherited], for: configuration).warnings.count == 4)
+        let list = NoProxyList(extending: [inherited, "fd00::/8"], for: configuration, isEnclosed: true)
+        #expect(list.warnings.count == 1 && list.warnings.first?.contains("httpx") == true)
+        #expect(list.value.hasPrefix(inherited))
+    }
+
     @Test func `Java gets the proxy and the same exceptions as properties`() throws {
         let direct = try list("upstreams: [{host: a.test}]", ".corp.example,10.0.0.0/8,172.16.0.0/12,b.test:99")
         let options = JavaProxyOptions.adding(
