@@ -57,17 +57,22 @@ let package = Package(
                 .embedInCode("Page/PageIcon.svg"),
             ], swiftSettings: strict),
         .target(
-            name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"],
+            name: "Playground",
+            dependencies: ["Cryptography", "HTML", "HTTPMessage", "HTTPServer", "Reactor", "WireText"],
             swiftSettings: strict),
         .target(
             name: "PostgresStore",
             dependencies: ["CLibpq", "Cryptography", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
             swiftSettings: strict),
-        // The library's bridges and shared stores; the HTTP server.
+        // Settings; the library's bridges and shared stores; the HTTP server.
+        .target(
+            name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "Heimdallr", "WireText", "CLibyaml"],
+            resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
         .target(
             name: "SharedStore", dependencies: ["Cryptography", "Heimdallr", "WireText"], swiftSettings: strict),
         .target(
-            name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport", "WireText"], swiftSettings: strict),
+            name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport", "HTTPMessage", "WireText"],
+            swiftSettings: strict),
         .target(
             name: "HeimdallrHTTPTypes",
             dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict
@@ -75,15 +80,12 @@ let package = Package(
         .target(name: "HeimdallrFoundation", dependencies: ["Heimdallr"], swiftSettings: strict),
         .target(
             name: "HTTPServer", dependencies: ["HTTP2", "HTTPMessage", "Reactor", "WireText"], swiftSettings: strict),
-        // OAuth, settings, transports, TLS, signatures.
+        // OAuth, transports, TLS, signatures.
         .target(
             name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "WireText"],
             swiftSettings: strict),
         .target(
-            name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
-            resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
-        .target(
-            name: "CurlTransport", dependencies: ["CLibcurl", "FileSystem", "Reactor", "WireText"],
+            name: "CurlTransport", dependencies: ["CLibcurl", "FileSystem", "HTTPMessage", "Reactor", "WireText"],
             swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
         .target(
@@ -161,7 +163,7 @@ let package = Package(
             dependencies: [
                 "FileSystem",
                 "Cryptography", "Heimdallr", "HeimdallrCurl", "HeimdallrFoundation", "HeimdallrHTTPTypes",
-                "CurlTransport", "Reactor", "SharedStore", "StoreContender", "TestSupport", "WireText",
+                "CurlTransport", "HTTPMessage", "Reactor", "SharedStore", "StoreContender", "TestSupport", "WireText",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict),
@@ -174,11 +176,13 @@ let package = Package(
                 .enableUpcomingFeature("MemberImportVisibility"),
             ]),
         .testTarget(
-            name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "TestSupport", "WireText"],
+            name: "ConfigurationTests",
+            dependencies: ["Configuration", "HTTPMessage", "Heimdallr", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(
             name: "CurlTransportTests",
-            dependencies: ["CLibcurl", "CurlTransport", "Reactor", "TestSupport", "WireText"], swiftSettings: strict
+            dependencies: ["CLibcurl", "CurlTransport", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
+            swiftSettings: strict
         ),
         .testTarget(name: "HTTP2Tests", dependencies: ["CLibnghttp2", "HTTP2", "Reactor"], swiftSettings: strict),
         .testTarget(

@@ -32,6 +32,12 @@ UNSAFE = re.compile(
     r"|\bunsafeBitCast\b|\bOpaquePointer\b"
 )
 
+# One type takes URLs apart, so that no two readers disagree about a host. Elsewhere: fields of messages, on the wire's
+# bytes, and PostgreSQL's own URIs.
+TAKES_URLS_APART = {"HTTPMessage/WebURL.swift", "Proxy/AddressMap.swift", "PostgresStore/ConnectionText.swift"}
+# A literal that only appends to a text, or asks for it, takes nothing apart.
+URL_START = re.compile(r'(?<!append\()(?<!contains\()(?<!\+ )"(?:https?:/?/?|://)"(?! \+)')
+
 TOP_LEVEL = {
     "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docs", "config.yaml", "README.md", "LICENSE",
 }
@@ -156,6 +162,10 @@ def check_source(path, target):
     if target not in MAY_BE_UNSAFE and f"{target}/{path.name}" not in UNSAFE_FILES:
         for match in UNSAFE.finditer(code):
             find(relative, code.count("\n", 0, match.start()) + 1, f"`{match.group(0)}` in {target}: unsafe code has its modules")
+    if f"{target}/{path.name}" not in TAKES_URLS_APART:
+        for match in URL_START.finditer(text):
+            if not text[text.rfind("\n", 0, match.start()) : match.start()].lstrip().startswith("//"):
+                find(relative, text.count("\n", 0, match.start()) + 1, f"{match.group(0)}: `WebURL` takes URLs apart")
     for match in re.finditer(r"@exclusivity\(unchecked\)", code):
         if not re.search(r"#if !DEBUG\n\s*@safe $", code[: match.start()]):
             find(relative, code.count("\n", 0, match.start()) + 1, "debug builds check exclusive access: write it between `#if !DEBUG` and `#endif`, after `@safe`")

@@ -39,7 +39,7 @@ public final class Administration: Sendable {
         _ settings: AdministrationSettings, sources: AdministrationSources, tokens: TokenMetrics, logger: Logger
     ) async throws(AdministrationError) -> Administration {
         let path = try socketPath(settings, logger)
-        let front = settings.url.map { Front(url: $0) }
+        let front = settings.url.flatMap { Front(url: $0) }
         let origins = OriginPolicy(hosts: settings.hosts, front: front)
         let addresses = LoginAddresses(host: settings.host, origins: origins)
         let model = AdminModel(

@@ -11,20 +11,13 @@ struct Front: Sendable {
     let origin: String
     /// `/heimdallr`; empty without a path.
     let path: String
-    let host: Authority.Host?
+    let host: Authority.Host
+    private let scheme: Scheme
 
-    init(url: String) {
-        self.url = url
-        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        let end = url[start...].firstIndex(of: "/") ?? url.endIndex
-        var origin = url[..<end]
-        for (scheme, port) in [("https://", ":443"), ("http://", ":80")]
-        where origin.hasPrefix(scheme) && origin.hasSuffix(port) {
-            origin = origin.dropLast(port.count)
-        }
-        self.origin = String(origin)
-        path = String(url[end...])
-        host = OriginPolicy.host(in: String(url[start..<end]))
+    init?(url: String) {
+        guard let parts = try? WebURL(url) else { return nil }
+        (self.url, origin, path) = (url, parts.origin, String(parts.path))
+        (host, scheme) = (parts.authority.host, parts.scheme)
     }
 
     /// Returns the request as the routes know it: without the address's path, if the front has not stripped it.
@@ -38,7 +31,7 @@ struct Front: Sendable {
     /// Returns the answer with the address's path before every path of ours. Cookies are for https alone, if the address is.
     func outside(_ response: ServerResponse) -> ServerResponse {
         var response = response
-        if origin.hasPrefix("https://") {
+        if scheme == .https {
             for index in response.fields.indices where response.fields[index].name == "Set-Cookie" {
                 let isSecure = response.fields[index].value.hasSuffix("; Secure")
                 if !isSecure { response.fields[index].value += "; Secure" }
@@ -73,17 +66,13 @@ struct Front: Sendable {
     /// - Returns: the address to write as `admin.url`.
     static func unknown(before request: ServerRequest) -> String? {
         guard request.sites == ["same-origin"], let host = request.hosts.first,
-            let page = request.value("Referer") ?? request.value("Origin"),
-            let start = page.firstRange(of: "://")?.upperBound
+            let text = request.value("Referer") ?? request.value("Origin"), let page = try? WebURL(text),
+            !LoginAddresses.isSame(host, page)
         else { return nil }
-        let scheme = String(page[..<start].dropLast(3))
-        let rest = page[start...].prefix { $0 != "?" && $0 != "#" }
-        let authority = rest.prefix { $0 != "/" }
-        guard !LoginAddresses.isSame(host, String(authority), scheme: scheme) else { return nil }
-        var path = rest.dropFirst(authority.count)
+        var path = page.path
         if let login = path.firstRange(of: "/login/") { path = path[..<login.lowerBound] }
         while path.hasSuffix("/") { path = path.dropLast() }
-        return "\(scheme)://\(authority)\(path)"
+        return "\(page.start)\(path)"
     }
 
     static func advice(_ url: String) -> String {

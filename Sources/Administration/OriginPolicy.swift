@@ -10,7 +10,7 @@ struct OriginPolicy: Sendable {
     let front: Front?
 
     init(hosts: [Authority.Host], front: Front? = nil) {
-        self.hosts = hosts + [front?.host].compactMap(\.self)
+        self.hosts = hosts + (front.map { [$0.host] } ?? [])
         self.front = front
     }
 
@@ -58,8 +58,7 @@ struct OriginPolicy: Sendable {
 
     /// Whether the listener answers to this host.
     /// - Parameter listener: its configured address or name.
-    func answers(to text: String, listener: String) -> Bool {
-        guard let host = Self.host(in: text) else { return false }
+    func answers(to host: Authority.Host, listener: String) -> Bool {
         // A wildcard listener may be reached at any address.
         if listener == "0.0.0.0" || listener == "::", NumericAddress(host) != nil { return true }
         return host == .name(listener.lowercased())
@@ -81,10 +80,7 @@ struct OriginPolicy: Sendable {
 
     /// Whether an Origin (RFC 6454) names the requested host. Behind a TLS proxy, the Origin's scheme is https.
     private static func isSame(origin: String, host: String) -> Bool {
-        for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
-            return origin.dropFirst(scheme.count).lowercased() == host.lowercased()
-        }
-        return false
+        ["http", "https"].contains { origin.lowercased() == "\($0)://\(host.lowercased())" }
     }
 }
 

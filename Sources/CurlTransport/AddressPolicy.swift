@@ -1,3 +1,4 @@
+public import HTTPMessage
 public import Reactor
 
 /// A policy for the addresses that may be dialled. It judges the resolved address at the time of dialling, so no name
@@ -11,49 +12,11 @@ public struct AddressPolicy: Sendable, Equatable {
         case own
     }
 
-    /// A block of addresses; an IPv4 block also covers its IPv4-mapped IPv6 form.
-    public struct Block: Sendable, Equatable {
-        let high: UInt64
-        let low: UInt64
-        let bits: Int
-
-        /// Reads a block such as `10.0.0.0/8` or `fd00::/8`, or a single address; `nil` for other text.
-        public init?(_ text: String) {
-            let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-            let numeric = SocketAddress(numericHost: String(parts[0]), port: 0)
-            guard let address = numeric.flatMap({ NumericAddress($0) }) else { return nil }
-            // An IPv4-mapped address is written as IPv6, so its prefix length counts 128 bits.
-            let width = parts[0].contains(":") ? 128 : 32
-            var bits = width
-            if parts.count == 2 {
-                guard let number = Int(parts[1]), (0...width).contains(number) else { return nil }
-                bits = number
-            }
-            self.init(high: address.high, low: address.low, bits: bits + 128 - width)
-        }
-
-        /// - Parameters:
-        ///   - high, low: the halves of any address in the block; IPv4 in its IPv4-mapped IPv6 form.
-        ///   - bits: prefix length of the 128-bit form.
-        public init(high: UInt64, low: UInt64, bits: Int) {
-            self.high = high
-            self.low = low
-            self.bits = min(max(bits, 0), 128)
-        }
-
-        package func contains(_ address: NumericAddress) -> Bool {
-            // A shift by 64 or more leaves 0.
-            let highMask: UInt64 = ~0 << (64 - min(bits, 64))
-            let lowMask: UInt64 = ~0 << (64 - max(0, bits - 64))
-            return (address.high ^ high) & highMask == 0 && (address.low ^ low) & lowMask == 0
-        }
-    }
-
     /// Listeners of this process. An unspecified address stands for all local addresses.
     public var own = OwnListeners()
     /// Whether only `exceptions` and public addresses of other machines are allowed.
     public var publicOnly = false
-    public var exceptions: [Block] = []
+    public var exceptions: [AddressBlock] = []
 
     public init() {}
 
@@ -66,7 +29,7 @@ public struct AddressPolicy: Sendable, Equatable {
         return InterfaceAddresses.shared.contains(dialled) ? .denied : .allowed
     }
 
-    static let loopback = ["127.0.0.0/8", "::1"].compactMap(Block.init)
+    static let loopback = ["127.0.0.0/8", "::1"].compactMap { AddressBlock($0) }
 
     /// Blocks that are not public: special-purpose blocks of IANA's registries (RFC 6890), multicast, and prefixes that
     /// translate to such blocks (RFC 6052, 2765, 3056, 4380). Also 168.63.129.16, Azure's metadata address, which is in
@@ -78,5 +41,14 @@ public struct AddressPolicy: Sendable, Equatable {
         "100:0:0:1::/64", "2001::/23",
         "168.63.129.16", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10",
         "ff00::/8",
-    ].compactMap(Block.init)
+    ].compactMap { AddressBlock($0) }
+}
+
+extension AddressBlock {
+    package func contains(_ address: NumericAddress) -> Bool {
+        // A shift by 64 or more leaves 0.
+        let highMask: UInt64 = ~0 << (64 - min(bits, 64))
+        let lowMask: UInt64 = ~0 << (64 - max(0, bits - 64))
+        return (address.high ^ high) & highMask == 0 && (address.low ^ low) & lowMask == 0
+    }
 }

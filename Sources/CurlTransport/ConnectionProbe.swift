@@ -1,5 +1,6 @@
 import CLibcurl
 import Glibc
+import HTTPMessage
 public import Reactor
 
 /// Makes one connection as a pool with the same options would, reports the facts, and closes the connection without a

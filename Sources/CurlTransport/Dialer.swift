@@ -1,3 +1,4 @@
+import HTTPMessage
 public import Reactor
 
 /// Opens plain TCP connections to addresses that the policy allows. libcurl dials, and races the address families

@@ -1,5 +1,6 @@
 import CLibcurl
 import Glibc
+import HTTPMessage
 import Reactor
 import WireText
 

@@ -1,15 +1,9 @@
+import HTTPMessage
 import Reactor
 
 /// Options for connections to the peers of one security domain. Pools share no connections, so the client certificate
 /// and trust anchors of one upstream never apply to another.
 public struct PoolOptions: Sendable, Equatable {
-    public enum NextProxy: Sendable, Equatable {
-        case none
-        /// The process's variables `https_proxy`, `http_proxy` and `no_proxy`, as libcurl reads them (libcurl-env(3)).
-        case environment
-        case url(String)
-    }
-
     /// Use of HTTP/2 in whole requests (`BufferedClient`).
     public enum HTTP2: Sendable {
         case never
@@ -56,7 +50,6 @@ public struct PoolOptions: Sendable, Equatable {
 
 /// Target of an exchange: the address to dial and, for https, the name to check.
 public struct Origin: Sendable, Hashable {
-    public enum Scheme: String, Sendable { case http, https }
     public var scheme: Scheme
     /// Canonical host, IPv6 in brackets.
     public var host: String
@@ -69,6 +62,17 @@ public struct Origin: Sendable, Hashable {
         self.host = host
         self.port = port
         self.serverName = serverName
+    }
+
+    /// `nil` for a text that is no http or https URL.
+    public init?(url text: String) {
+        guard let url = try? WebURL(text, allowing: .fragment) else { return nil }
+        self.init(url.scheme, url.authority)
+    }
+
+    public init(_ scheme: Scheme, _ authority: Authority, serverName: String? = nil) {
+        self.init(
+            scheme: scheme, host: authority.host.description, port: authority.port(for: scheme), serverName: serverName)
     }
 
     var url: String { "\(scheme.rawValue)://\(serverName ?? host):\(port)/" }

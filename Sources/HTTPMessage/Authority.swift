@@ -30,6 +30,9 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
 
         public var isAddress: Bool { if case .name = self { false } else { true } }
 
+        /// Whether the host is one of the names of this machine that RFC 8252, section 7.3 has.
+        public var isThisMachine: Bool { ["127.0.0.1", "::1", "localhost"].contains(bare) }
+
         /// Whether the host is in 127.0.0.0/8, ::1, an IPv4-mapped loopback address, `localhost` or a name below it
         /// (RFC 6761 6.3). Not 0.0.0.0 and `::`, which listen on every interface.
         public var isLoopback: Bool {
@@ -86,4 +89,9 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
     }
 
     public func port(for scheme: Scheme) -> UInt16 { port ?? scheme.defaultPort }
+
+    /// As in a Host field (RFC 9110, section 4.2.3).
+    public func without(defaultPortOf scheme: Scheme) -> Authority {
+        Authority(host: host, port: port == scheme.defaultPort ? nil : port)
+    }
 }

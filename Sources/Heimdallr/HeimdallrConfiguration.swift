@@ -1,7 +1,8 @@
+internal import HTTPMessage
 internal import WireText
 
 /// The settings of one OAuth client. `Heimdallr.init` checks them and throws `HeimdallrConfigurationError`.
-public struct HeimdallrConfiguration: Sendable {
+public struct HeimdallrConfiguration: Sendable, Equatable {
     /// Issuer identifier of the server, byte for byte. Its metadata supplies endpoints that are not set here (RFC 8414,
     /// OpenID Connect Discovery). An https:// URL without a query, or http:// with `allowPlaintext`.
     public var issuer: String?
@@ -69,7 +70,7 @@ public struct HeimdallrConfiguration: Sendable {
     public var usesMutualTLS = false
     /// Returns this process's own number for the current client certificate. Tokens are bound to the certificate of
     /// their request (RFC 8705 section 3). `nil`: tokens are not bound.
-    package var certificate: (@Sendable () -> UInt64)?
+    @Uncompared package var certificate: (@Sendable () -> UInt64)? = nil
     /// Settings to take issuer, scopes, resource and client from an API's documents. With these settings, leave
     /// `issuer`, the endpoints, `scope` and `resource` empty. `nil`: this configuration names them.
     public var enrolment: EnrolmentSettings?
@@ -157,9 +158,9 @@ extension HeimdallrConfiguration {
             ("client document", enrolment?.clientDocument),
         ]
         for case (let name, let url?) in endpoints {
-            do {
-                try TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)
-            } catch { throw error == .plaintext ? .plaintextEndpoint(name) : .malformedEndpoint(name) }
+            // RFC 6749 section 3.2.
+            guard let url = try? WebURL(url) else { throw .malformedEndpoint(name) }
+            guard allowPlaintext || url.scheme == .https else { throw .plaintextEndpoint(name) }
         }
         guard let issuer = issuer ?? enrolment?.issuer else {
             if enrolment != nil { return }

@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTPMessage
 import Heimdallr
 import WireText
 
@@ -31,10 +32,10 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
     }
 
     public func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
-        guard let (origin, target) = Self.split(request.url) else { throw HeimdallrHTTPClientError.other }
-        var exchange = BufferedClient.Request(origin: origin)
+        guard let url = try? WebURL(request.url, allowing: .fragment) else { throw HeimdallrHTTPClientError.other }
+        var exchange = BufferedClient.Request(origin: Origin(url.scheme, url.authority))
         exchange.method = request.method
-        exchange.target = target
+        exchange.target = url.target
         for field in request.headers {
             if let secret = field.secret {
                 exchange.secretFields.append((field.name, secret))
@@ -57,28 +58,6 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
             if case .transport(let error) = error { failed(error) }
             throw HeimdallrHTTPClientError(error)
         }
-    }
-
-    /// Splits an absolute http or https URL (RFC 3986); `nil` for any other text, or with user information.
-    package static func split(_ url: String) -> (Origin, target: String)? {
-        guard let colon = url.firstRange(of: "://") else { return nil }
-        guard let scheme = Origin.Scheme(rawValue: url[..<colon.lowerBound].lowercased()) else { return nil }
-        let rest = url[colon.upperBound...].prefix { $0 != "#" }
-        let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        guard !authority.isEmpty, !authority.contains("@") else { return nil }
-        var host = authority
-        var port: UInt16 = scheme == .https ? 443 : 80
-        // The last colon begins the port, unless it is inside the brackets of an IPv6 address.
-        if let last = authority.lastIndex(of: ":"), !authority[last...].contains("]") {
-            guard let number = UInt16(authority[authority.index(after: last)...]) else { return nil }
-            port = number
-            host = authority[..<last]
-        }
-        let target = String(rest[authority.endIndex...])
-        return (
-            Origin(scheme: scheme, host: String(host), port: port),
-            target.hasPrefix("/") ? target : "/" + target
-        )
     }
 }
 

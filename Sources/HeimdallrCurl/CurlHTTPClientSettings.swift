@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTPMessage
 
 /// Settings for the connections of a `CurlHTTPClient`: trust, client certificate, proxy, and time limit.
 public struct CurlHTTPClientSettings: Sendable, Equatable {

@@ -1,4 +1,5 @@
 import HTML
+import HTTPMessage
 import HTTPServer
 import WireText
 
@@ -123,14 +124,8 @@ enum SignInPages {
 
     /// Whether the URI leads to this machine, on any port (RFC 8252, section 7.3).
     static func isLoopback(_ uri: String) -> Bool {
-        guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.hasPrefix("http://"), !uri.contains("#"),
-            !uri.contains("\\")
-        else { return false }
-        let authority = uri.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
-        let host = authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
-        let port = authority.dropFirst(host.count)
-        return ["127.0.0.1", "localhost", "[::1]"].contains(String(host))
-            && (port.isEmpty || port.first == ":" && UInt16(port.dropFirst()) != nil)
+        guard let url = try? WebURL(uri) else { return false }
+        return url.scheme == .http && url.isCanonical && url.authority.host.isThisMachine
     }
 
     private static func redirect(_ uri: String, _ parameters: [(String, String?)]) -> ServerResponse {

@@ -107,7 +107,7 @@ final class InstalledPlan {
         options.material = plan.shared.material(rule.settings.tls, trustAnchors)
         if isUnmatched {
             options.addressPolicy.publicOnly = true
-            options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
+            options.addressPolicy.exceptions = settings.privateNetworks
         }
         let upstream = Upstream(
             rule, client: isUnmatched ? nil : plan.upstreams.clients[place],

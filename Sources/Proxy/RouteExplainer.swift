@@ -33,7 +33,7 @@ struct RouteExplainer {
         let text =
             "\(method) \(url) HTTP/1.1\r\n" + (["Host: localhost"] + fields + ["", ""]).joined(separator: "\r\n")
         do throws(Problem) {
-            if method != "CONNECT", let authority = try Self.tunnelled(url) {
+            if method != "CONNECT", let authority = Self.tunnelled(url) {
                 if let listener = baseURLs.first(where: { $0.isAt(authority, .https) }) {
                     return try explain(text, by: .upstream(listener))
                 }
@@ -50,17 +50,9 @@ struct RouteExplainer {
     }
 
     /// Returns the target of the CONNECT that programs send for an https URL; `nil` for other URLs.
-    private static func tunnelled(_ url: String) throws(Problem) -> Authority? {
-        let scheme = "https://"
-        guard url.lowercased().hasPrefix(scheme) else { return nil }
-        let host = url.dropFirst(scheme.count).prefix { !"/?#".contains($0) }
-        do throws(MessageError) {
-            var authority = try Authority(parsing: String(host))
-            authority.port = authority.port(for: .https)
-            return authority
-        } catch {
-            throw Self.malformed(error)
-        }
+    private static func tunnelled(_ url: String) -> Authority? {
+        guard let url = try? WebURL(url, allowing: .fragment), url.scheme == .https else { return nil }
+        return Authority(host: url.authority.host, port: url.port)
     }
 
     private mutating func explainTunnel(to authority: Authority) throws(Problem) -> RouteExplanation {
@@ -160,7 +152,7 @@ struct RouteExplainer {
         var policy = AddressPolicy()
         policy.own = own
         policy.publicOnly = true
-        policy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
+        policy.exceptions = settings.privateNetworks
         switch policy.judge(address) {
         case .allowed: return
         case .denied: throw Problem(.addressDenied)

@@ -1,4 +1,5 @@
 @testable import CurlTransport
+import HTTPMessage
 import Reactor
 import TestSupport
 import Testing
@@ -54,7 +55,7 @@ struct AddressPolicyTests {
     func `exceptions cover their block and nothing else`(block: String, host: String, isCovered: Bool) throws {
         var policy = AddressPolicy()
         policy.publicOnly = true
-        policy.exceptions = [try #require(AddressPolicy.Block(block))]
+        policy.exceptions = [try #require(AddressBlock(block))]
         #expect(try judge(host, policy) == (isCovered ? .allowed : .denied))
     }
 
@@ -63,7 +64,7 @@ struct AddressPolicyTests {
         "10.0.0.0/ 8",
     ])
     func `a text that is no address block is refused`(text: String) {
-        #expect(AddressPolicy.Block(text) == nil)
+        #expect(AddressBlock(text) == nil)
     }
 
     @Test(arguments: [
@@ -99,7 +100,7 @@ struct AddressPolicyTests {
         #expect(origin.connections.isEmpty)
         let open = try Calls {
             $0.addressPolicy.publicOnly = true
-            $0.addressPolicy.exceptions = ["127.0.0.0/8", "0.0.0.0/8", "::1"].compactMap(AddressPolicy.Block.init)
+            $0.addressPolicy.exceptions = ["127.0.0.0/8", "0.0.0.0/8", "::1"].compactMap { AddressBlock($0) }
         }
         if record.error?.kind == .addressDenied {
             #expect(try await open.send(Request(.plain(origin.port, host: host))).text == "ok")

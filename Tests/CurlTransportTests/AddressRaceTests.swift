@@ -1,5 +1,6 @@
 import CurlTransport
 import Glibc
+import HTTPMessage
 @testable import Reactor
 import Synchronization
 import TestSupport

@@ -1,5 +1,6 @@
 import CurlTransport
 import Glibc
+import HTTPMessage
 import Reactor
 import TestSupport
 

@@ -1,5 +1,6 @@
 import CurlTransport
 import Foundation
+import HTTPMessage
 @testable import Reactor
 import Synchronization
 import TestSupport
@@ -99,7 +100,7 @@ struct NameTests {
             try await closed.send(Request(.plain(origin.port, host: "inside.test"))).error?.kind == .addressDenied)
         let half = try pool(names) {
             $0.addressPolicy.publicOnly = true
-            $0.addressPolicy.exceptions = ["127.0.0.0/8"].compactMap(AddressPolicy.Block.init)
+            $0.addressPolicy.exceptions = ["127.0.0.0/8"].compactMap { AddressBlock($0) }
         }
         #expect(try await half.send(Request(.plain(origin.port, host: "both.test"))).text == "ok")
         let port = origin.port

@@ -1,4 +1,5 @@
 @testable import CurlTransport
+import HTTPMessage
 import Testing
 
 @Suite("which proxy is next, and what it reads")

@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTPMessage
 import TestSupport
 import Testing
 import WireText

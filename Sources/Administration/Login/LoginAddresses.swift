@@ -26,7 +26,7 @@ final class LoginAddresses: Sendable {
     static func base(host: String, port: String) -> String {
         // Clients can't connect to a wildcard address.
         let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
-        return "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
+        return "http://\(reachable.contains(":") ? "[\(reachable)]" : reachable):\(port)"
     }
 
     var front: Front? { origins.front }
@@ -44,44 +44,36 @@ final class LoginAddresses: Sendable {
 
     /// A redirect URI that leads to this listener.
     struct OwnOrigin {
-        let scheme: String
-        let authority: String
-        /// Path in the browser.
-        let path: String
+        let url: WebURL
         /// Address of the page beside it.
         let base: String
+        /// Path in the browser.
+        var path: String { url.path.isEmpty ? "/" : String(url.path) }
         /// Path of the route.
-        var route: String { String((scheme + "://" + authority + path).dropFirst(base.count)) }
+        var route: String { String((url.start + path).dropFirst(base.count)) }
     }
 
     /// Splits a redirect URI that leads to this listener; returns `nil` for private schemes and foreign hosts.
     func ownOrigin(of redirectURI: String) -> OwnOrigin? {
-        guard let mark = redirectURI.firstRange(of: "://") else { return nil }
-        let scheme = redirectURI[..<mark.lowerBound].lowercased()
-        guard scheme == "http" || scheme == "https" else { return nil }
-        let rest = redirectURI[mark.upperBound...].prefix { $0 != "?" && $0 != "#" }
-        let authority = rest.prefix { $0 != "/" }
-        guard !authority.contains("@"), origins.answers(to: String(authority), listener: host) else { return nil }
-        let path = rest.dropFirst(authority.count)
-        let origin = scheme + "://" + authority.lowercased()
-        let url = origins.front?.url
-        let base = url.flatMap { (origin + path).hasPrefix($0 + "/") ? $0 : nil } ?? origin
+        guard let url = try? WebURL(redirectURI), origins.answers(to: url.authority.host, listener: host) else {
+            return nil
+        }
+        let start = String(url.start)
+        let base = (origins.front?.url).flatMap { (start + url.path).hasPrefix($0 + "/") ? $0 : nil } ?? start
         // The front leads only addresses below its own here.
-        if base == origin, let front = origins.front, front.origin == origin, !front.path.isEmpty { return nil }
-        return OwnOrigin(
-            scheme: scheme, authority: authority.lowercased(), path: path.isEmpty ? "/" : String(path), base: base)
+        if base == start, let front = origins.front, front.origin == url.origin, !front.path.isEmpty { return nil }
+        return OwnOrigin(url: url, base: base)
     }
 
     /// Whether a browser on another page can be sent to this redirect URI's page. A listener on loopback answers at its
     /// own port only. One that other machines reach may have another port outside, as that of a container.
     func isServed(_ redirectURI: String) -> Bool {
         guard let origin = ownOrigin(of: redirectURI) else { return false }
-        guard origin.base != origins.front?.url, origin.scheme == "http",
-            OriginPolicy.host(in: origin.authority)?.isLoopback == true,
-            OriginPolicy.host(in: Self.base(host: host, port: "1").replacing("http://", with: ""))?.isLoopback == true,
-            host != "0.0.0.0", host != "::", let asked = try? Authority(parsing: origin.authority)
+        guard origin.base != origins.front?.url, origin.url.scheme == .http, origin.url.authority.host.isLoopback,
+            (try? WebURL(Self.base(host: host, port: "1")))?.authority.host.isLoopback == true, host != "0.0.0.0",
+            host != "::"
         else { return true }
-        return Int(asked.port ?? 80) == port.load(ordering: .relaxed)
+        return Int(origin.url.port) == port.load(ordering: .relaxed)
     }
 
     /// Returns the URL in the browser's address bar, for the checks in `Heimdallr.finishLogin`.
@@ -95,18 +87,14 @@ final class LoginAddresses: Sendable {
     /// Whether the browser is at the origin of its redirect URI. Behind a front that writes another Host, its form or
     /// its second request shows that.
     func isAt(_ origin: OwnOrigin, _ request: ServerRequest) -> Bool {
-        if Self.isSame(request.hosts.first ?? "", origin.authority, scheme: origin.scheme) { return true }
+        if Self.isSame(request.hosts.first ?? "", origin.url) { return true }
         guard let front = origins.front, origin.base == front.url else { return false }
         return request.parameter("pass") != nil || request.values("Origin") == [front.origin]
     }
 
-    /// Whether a Host field and an authority name the same host and port.
-    static func isSame(_ host: String, _ authority: String, scheme: String) -> Bool {
-        let standard = scheme == "https" ? ":443" : ":80"
-        func plain(_ text: String) -> Substring {
-            let text = text.lowercased()
-            return text.hasSuffix(standard) ? text.dropLast(standard.count) : text[...]
-        }
-        return plain(host) == plain(authority)
+    /// Whether a Host field names host and port of this URL.
+    static func isSame(_ host: String, _ url: WebURL) -> Bool {
+        let asked = OriginPolicy.host(in: host).flatMap { _ in try? Authority(parsing: host) }
+        return asked?.without(defaultPortOf: url.scheme) == url.authority.without(defaultPortOf: url.scheme)
     }
 }

@@ -1,3 +1,4 @@
+import HTTPMessage
 import HTTPServer
 import Heimdallr
 
@@ -19,7 +20,7 @@ struct LoginStart: Sendable {
         guard request.method == "GET", request.parameter("pass") == nil else {
             return LoginPage.failure(
                 400, "This address does not match redirect_uri",
-                "The authorization server redirects to \(origin.scheme)://\(origin.authority), but your browser "
+                "The authorization server redirects to \(origin.url.start), but your browser "
                     + "opened \(host), even after a redirect.", "Use the server's address, or change redirect_uri.")
         }
         guard let pass = model.logins.newPass() else { throw .noRandomness }
@@ -42,7 +43,7 @@ struct LoginStart: Sendable {
         var response = ServerResponse.redirect(to: url)
         response.setCookie(
             cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
-            maxAge: Int(LoginAttempts.lifetime.components.seconds), isSecure: origin.scheme == "https")
+            maxAge: Int(LoginAttempts.lifetime.components.seconds), isSecure: origin.url.scheme == .https)
         return response
     }
 

@@ -1,5 +1,5 @@
-import HTTPServer
 import HTML
+import HTTPServer
 import Heimdallr
 import Reactor
 
@@ -90,9 +90,7 @@ extension AdminModel {
         case .browser, .implicit:
             addresses.isServed(redirectURI)
                 || host.map { host in
-                    addresses.ownOrigin(of: redirectURI).map {
-                        LoginAddresses.isSame(host, $0.authority, scheme: $0.scheme)
-                    } ?? false
+                    addresses.ownOrigin(of: redirectURI).map { LoginAddresses.isSame(host, $0.url) } ?? false
                 } ?? false
         case .device: true
         case .password, nil: false

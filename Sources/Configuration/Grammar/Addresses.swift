@@ -40,8 +40,8 @@ extension Grammar {
 
     /// A host or pattern of an upstream: `api.example.com`, `*.example.com`, each with an optional port.
     static func hostPattern(_ text: String) throws(BadValue) -> HostPattern {
-        if let scheme = text.firstRange(of: "://") {
-            throw BadValue("write \(hostOnly(text[scheme.upperBound...])), without scheme and path")
+        if text.contains("://"), let slashes = text.firstRange(of: "//") {
+            throw BadValue("write \(hostOnly(text[slashes.upperBound...])), without scheme and path")
         }
         if text.contains("/") { throw BadValue("write \(hostOnly(text[...])) here, and the path under `paths`") }
         guard text.contains("*") else {

@@ -40,9 +40,13 @@ enum Grammar {
     static func word<T: RawRepresentable & CaseIterable>(_ text: String) throws(BadValue) -> T
     where T.RawValue == String {
         if let value = T(rawValue: text) { return value }
-        let words = T.allCases.map(\.rawValue)
+        throw notAmong(T.allCases.map(\.rawValue), text)
+    }
+
+    /// Returns the fault of a text that is none of these words.
+    static func notAmong(_ words: [String], _ text: String) -> BadValue {
         let advice = Suggestion.nearest(to: text, among: words) ?? "one of \(words.joined(separator: ", "))"
-        throw BadValue("write \(advice)", fits: .words(words))
+        return BadValue("write \(advice)", fits: .words(words))
     }
 
     static func integer(_ range: ClosedRange<Int>) -> (String) throws(BadValue) -> Int {

@@ -1,87 +1,65 @@
 import HTTPMessage
 import WireText
 
-/// An absolute URL, split by the generic syntax of RFC 3986. Path, query and fragment stay as written.
-struct URLParts {
-    var scheme: String
-    var userinfo: Substring?
-    var authority: Authority
-    var path: Substring
-    var query: Substring?
-    var fragment: Substring?
-
-    init(_ text: String, example: String) throws(BadValue) {
-        let advice = BadValue("write an absolute URL such as \(example)", matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#)
-        guard !text.utf8.contains(0x20) else {
-            throw BadValue("write the URL without spaces; in a path, write %20 for a space")
-        }
-        if let name = Template.braced(in: text) { throw BadValue("write your own value in place of \(name)") }
-        guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
-            throw advice
-        }
-        guard let separator = text.firstRange(of: "://"), separator.lowerBound > text.startIndex else { throw advice }
-        scheme = text[..<separator.lowerBound].lowercased()
-        var rest = text[separator.upperBound...]
-        if let hash = rest.firstIndex(of: "#") {
-            fragment = rest[hash...].dropFirst()
-            rest = rest[..<hash]
-        }
-        if let mark = rest.firstIndex(of: "?") {
-            query = rest[mark...].dropFirst()
-            rest = rest[..<mark]
-        }
-        let end = rest.firstIndex(of: "/") ?? rest.endIndex
-        path = rest[end...]
-        var host = rest[..<end]
-        if let at = host.lastIndex(of: "@") {
-            userinfo = host[..<at]
-            host = host[at...].dropFirst()
-        }
-        guard let authority = try? Authority(parsing: String(host)) else { throw Grammar.portFault(host) ?? advice }
-        self.authority = authority
-    }
-
+extension WebURL {
     /// Reads an http or https URL.
     /// - Parameters:
     ///   - wanted: what the message about another scheme says to write.
     ///   - user: advice, appended to the message about a user name.
     ///   - query: advice, appended to the message about a query; `nil` if a query is allowed.
     init(
-        web text: String, example: String, wanted: String = "an https:// URL", user: String = "", query: String? = nil
+        value text: String, example: String, wanted: String = "an https:// URL", user: String = "",
+        query: String? = nil, allowing options: Options = []
     ) throws(BadValue) {
-        try self.init(text, example: example)
-        guard self.scheme == "https" || self.scheme == "http" else { throw BadValue("write \(wanted)") }
-        guard userinfo == nil else { throw BadValue("write the URL without a user name\(user)", quotes: false) }
+        let advice = BadValue("write an absolute URL such as \(example)", matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#)
+        guard !text.utf8.contains(0x20) else {
+            throw BadValue("write the URL without spaces; in a path, write %20 for a space")
+        }
+        if let name = Template.braced(in: text) { throw BadValue("write your own value in place of \(name)") }
+        guard !text.utf8.contains(where: { "\"<>^`{|}".utf8.contains($0) }) else { throw advice }
+        do throws(Fault) { try self.init(text, allowing: options) } catch {
+            switch error {
+            case .character, .relative: throw advice
+            case .scheme: throw BadValue("write \(wanted)")
+            case .authority(let host): throw Grammar.portFault(host) ?? advice
+            case .userInfo: throw BadValue("write the URL without a user name\(user)", quotes: false)
+            case .fragment: throw BadValue("write the URL without a fragment (from # on)")
+            }
+        }
         if let query, self.query != nil {
             throw BadValue("write the URL without a query (from ? on)\(query)", quotes: query.isEmpty)
         }
-        guard fragment == nil else { throw BadValue("write the URL without a fragment (from # on)") }
     }
-
-    /// Port to connect to.
-    var port: UInt16 { authority.port ?? (scheme == "https" ? 443 : 80) }
 }
 
 extension Grammar {
     /// The URL of an upstream.
     static func upstreamURL(_ text: String) throws(BadValue) -> UpstreamURL {
-        let parts = try URLParts(
-            web: text, example: "https://api.example.com", user: "; the token comes from `client`", query: "")
-        let scheme: UpstreamURL.Scheme = parts.scheme == "https" ? .https : .http
+        let parts = try WebURL(
+            value: text, example: "https://api.example.com", user: "; the token comes from `client`", query: "")
         var path = parts.path
         while path.hasSuffix("/") { path.removeLast() }
         if !path.isEmpty { try checkPath(path) }
-        var authority = parts.authority
-        if authority.port == (scheme == .https ? 443 : 80) { authority.port = nil }
-        return .init(scheme: scheme, authority: authority, path: String(path))
+        let authority = parts.authority.without(defaultPortOf: parts.scheme)
+        return .init(scheme: parts.scheme, authority: authority, path: String(path))
     }
 
     /// A token endpoint or another http or https URL. A query is allowed, a fragment is not (RFC 6749, section 3.2).
     static func endpoint(_ text: String) throws(BadValue) -> String {
-        let parts = try URLParts(
-            web: text, example: "https://idp.example.com/token", user: "; use `client_id` and `client_secret`")
+        let parts = try WebURL(
+            value: text, example: "https://idp.example.com/token", user: "; use `client_id` and `client_secret`")
         try checkEscapes(parts.path)
         return text
+    }
+
+    /// Checks that browsers keep scheme and host as written, because they are compared with what a browser sends.
+    static func checkSpelling(_ url: WebURL, _ part: String) throws(BadValue) {
+        guard url.start == url.start.lowercased() else {
+            throw BadValue("write \(part) in lower case, as browsers do")
+        }
+        guard url.isCanonical else {
+            throw BadValue("write \(url.scheme.rawValue)://\(url.authority), as browsers do")
+        }
     }
 
     /// The next proxy: a URL, `environment` or `none`.
@@ -96,16 +74,14 @@ extension Grammar {
                 fits: .any([
                     .words(["none", "environment"]), .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+:[0-9]+/?$"#),
                 ]))
-            let parts: URLParts
+            let parts: WebURL
             do throws(BadValue) {
-                parts = try URLParts(text, example: "")
+                parts = try WebURL(
+                    value: text, example: "", wanted: "http://host:port, environment or none", allowing: .userInfo)
             } catch {
                 throw error.fits == nil ? BadValue(error.message, quotes: false) : advice
             }
-            guard parts.scheme == "http" || parts.scheme == "https" else { throw advice }
-            guard parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.fragment == nil else {
-                throw advice
-            }
+            guard parts.path.isEmpty || parts.path == "/", parts.query == nil else { throw advice }
             guard parts.authority.port != nil else {
                 throw BadValue("write the port too, as in http://proxy.example.com:3128", quotes: false)
             }
@@ -152,10 +128,8 @@ extension Grammar {
             throw BadValue("percent-encode spaces and other special characters of a path")
         }
         try checkEscapes(path)
-        for segment in path.split(separator: "/") {
-            let plain = segment.lowercased().split(separator: "%2e", omittingEmptySubsequences: false)
-                .joined(separator: ".")
-            guard plain != ".", plain != ".." else { throw BadValue("write the path without . and .. segments") }
+        guard !PathRules.hasDotSegment(Array(path.utf8).span) else {
+            throw BadValue("write the path without . and .. segments")
         }
     }
 

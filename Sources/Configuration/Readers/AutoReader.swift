@@ -1,4 +1,5 @@
 import HTTPMessage
+import Heimdallr
 
 /// Reads `auto` of an upstream: the settings of `client: auto`.
 struct AutoReader {
@@ -117,8 +118,8 @@ struct AutoReader {
     private static func document(_ text: String) throws(BadValue) -> String {
         let url = try Grammar.endpoint(text)
         let example = "write an https:// URL with a path, such as https://ops.example.com/heimdallr-proxy.json"
-        guard url.hasPrefix("https://"), !url.contains("?"), let slash = url.dropFirst(8).firstIndex(of: "/"),
-            url.index(after: slash) < url.endIndex
+        guard let parts = try? WebURL(url), parts.scheme == .https, parts.start.hasPrefix(parts.scheme.rawValue),
+            parts.query == nil, parts.path.count > 1
         else { throw BadValue(example) }
         return url
     }

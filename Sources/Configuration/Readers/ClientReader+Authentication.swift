@@ -1,8 +1,10 @@
+import Heimdallr
+
 // Client authentication by keys, assertions and certificates (RFC 7523, RFC 8705), and the rules of all methods.
 extension ClientReader {
     mutating func readProof() {
         section.read("certificate_bound", into: &settings.certificateBound, Grammar.boolean)
-        settings.authAlgorithm = section.value("token_endpoint_auth_signing_alg", Grammar.word)
+        readAlgorithm()
         settings.clientKey = section.secret("client_key")
         settings.clientKeyID = section.value("client_key_id", Grammar.printable)
         settings.clientAssertion = section.secret("client_assertion")
@@ -19,6 +21,16 @@ extension ClientReader {
         if let audience = section.value("client_assertion_audience", Grammar.printable) {
             settings.clientAssertionAudience = .init(audience)
         }
+    }
+
+    private mutating func readAlgorithm() {
+        let words = ["HS256"] + JWTAlgorithm.allCases.map(\.rawValue)
+        let word = section.value("token_endpoint_auth_signing_alg") { text throws(BadValue) in
+            guard words.contains(text) else { throw Grammar.notAmong(words, text) }
+            return text
+        }
+        settings.authAlgorithm = word.flatMap { JWTAlgorithm(rawValue: $0) }
+        namesHS256 = word == words[0]
     }
 
     /// The default of `token_endpoint_auth_method`.
@@ -67,7 +79,7 @@ extension ClientReader {
             } else if let secret = settings.clientSecret {
                 section.note(.shared(secret), at: "client_secret")
             }
-            if let algorithm = settings.authAlgorithm, algorithm != .hs256 {
+            if settings.authAlgorithm != nil {
                 section.error("token_endpoint_auth_signing_alg", "client_secret_jwt signs with HS256: write that")
             }
         case .privateKeyJWT:
@@ -105,7 +117,7 @@ extension ClientReader {
         for key in Self.keyKeys + Self.jwtKeys where assertion && section.has(key) {
             section.error(key, "`client_assertion` is already signed: leave this key or `client_assertion` out")
         }
-        if settings.authAlgorithm == .hs256 {
+        if namesHS256 {
             section.error(
                 "token_endpoint_auth_signing_alg", "HS256 is for client_secret_jwt: write the key's algorithm")
         }
@@ -117,7 +129,7 @@ extension ClientReader {
     }
 }
 
-extension ClientSettings.AssertionAudience {
+extension JWTAudience {
     init(_ text: String) {
         switch text {
         case "token_endpoint": self = .tokenEndpoint

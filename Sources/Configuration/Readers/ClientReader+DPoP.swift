@@ -1,3 +1,5 @@
+import Heimdallr
+
 // Reads `dpop` (RFC 9449).
 extension ClientReader {
     mutating func readDPoP() {
@@ -17,8 +19,8 @@ extension ClientReader {
     private static func readKey(_ section: Section) -> ClientSettings.DPoP? {
         defer { section.finish() }
         let algorithm = section.value("algorithm") { text throws(BadValue) in
-            guard let algorithm = ClientSettings.KeyAlgorithm(rawValue: text) else {
-                let names = ClientSettings.KeyAlgorithm.allCases.map(\.rawValue)
+            guard let algorithm = JWTAlgorithm(rawValue: text) else {
+                let names = JWTAlgorithm.allCases.map(\.rawValue)
                 throw BadValue("write one of \(names.joined(separator: ", "))", fits: .words(names))
             }
             return algorithm

@@ -1,4 +1,5 @@
 import HTTPMessage
+import Heimdallr
 
 // Settings of clients with a grant that needs a person.
 extension ClientReader {
@@ -18,7 +19,7 @@ extension ClientReader {
 
     /// Checks the settings of pushed authorization requests (RFC 9126).
     private func checkPushing() {
-        switch settings.par {
+        switch settings.pushedAuthorization {
         case .auto: break
         case .off:
             if section.has("pushed_authorization_request_endpoint") {
@@ -69,15 +70,14 @@ extension ClientReader {
     /// Returns the issuer whose metadata has this URL; `nil` for any other URL. OpenID Connect Discovery (section 4)
     /// appends the well-known part. RFC 8414 (section 3.1) inserts it before the issuer's path.
     private static func withoutWellKnown(_ url: String) -> String? {
-        guard let scheme = url.firstRange(of: "://") else { return nil }
-        let start = url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex
-        let segments = url[start...].split(separator: "/", omittingEmptySubsequences: false)
+        guard let url = try? WebURL(url) else { return nil }
+        let segments = url.path.split(separator: "/", omittingEmptySubsequences: false)
         guard let index = segments.firstIndex(of: ".well-known") else { return nil }
         // The segments after the document's name are the issuer's path, with an optional slash at the end.
         var rest = segments[index...].dropFirst(2)
         if rest.elementsEqual([""]) { rest = [] }
         let path = segments[..<index] + rest
-        return url[..<start] + path.joined(separator: "/")
+        return url.start + path.joined(separator: "/")
     }
 
     /// A redirect URI: https, http on loopback, or a private scheme (RFC 8252, section 7).
@@ -89,14 +89,10 @@ extension ClientReader {
         let scheme = text[..<colon]
         guard scheme == scheme.lowercased() else { throw BadValue("write the scheme in lower case, as browsers do") }
         guard scheme == "https" || scheme == "http" else { return text }
-        let parts = try URLParts(text, example: "http://127.0.0.1:8081/callback")
-        guard parts.userinfo == nil else { throw BadValue("write the URI without a user name") }
-        let authority = text[colon...].dropFirst(3).prefix { $0 != "/" && $0 != "?" }
-        guard authority == authority.lowercased() else {
-            throw BadValue("write the host in lower case, as browsers do")
-        }
-        let isLoopback = ["127.0.0.1", "::1", "localhost"].contains(parts.authority.host.bare)
-        guard scheme == "https" || isLoopback else {
+        let parts = try WebURL(value: text, example: "http://127.0.0.1:8081/callback", allowing: .userInfo)
+        guard parts.userInfo == nil else { throw BadValue("write the URI without a user name") }
+        try Grammar.checkSpelling(parts, "the host")
+        guard scheme == "https" || parts.authority.host.isThisMachine else {
             throw BadValue("a code would cross the network in plain text: write https://, or a loopback address")
         }
         let names = (parts.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } }

@@ -1,13 +1,8 @@
+import Heimdallr
 import WireText
 
 // Reads `params`: further parameters of all requests, and of single steps.
 extension ClientReader {
-    /// Parameters that the grant or the client authentication sets.
-    private static let reservedParams = [
-        "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
-        "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
-        "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
-    ]
     /// Parameters that have a separate key beside `params`. Those of the first list may differ by step.
     private static let ownParams = (
         steps: ["scope", "resource", "audience", "authorization_details"], never: ["refresh_token"]
@@ -18,7 +13,7 @@ extension ClientReader {
 
     private enum Entry {
         case all(String)
-        case step(ClientSettings.Step, [NameValue])
+        case step(RequestStep, [FormParameter])
     }
 
     mutating func readParams() {
@@ -33,8 +28,8 @@ extension ClientReader {
             value: { entry, inner in self.entry(entry, inner, never) })
         for (name, entry) in entries {
             switch entry {
-            case .all(let text): settings.params.append(NameValue(name: name, value: text))
-            case .step(let step, let pairs): settings.stepParams[step] = pairs
+            case .all(let text): settings.parameters.append(FormParameter(name, text))
+            case .step(let step, let pairs): settings.stepParameters[step] = pairs
             }
         }
     }
@@ -44,8 +39,8 @@ extension ClientReader {
         guard case .mapping = entry.value.content else {
             return section.value(of: entry.value, entry.key, Grammar.any).map { .all($0) }
         }
-        guard let step = ClientSettings.Step(rawValue: entry.key) else {
-            let steps = ClientSettings.Step.allCases.map(\.rawValue).joined(separator: ", ")
+        guard let step = RequestStep(rawValue: entry.key) else {
+            let steps = RequestStep.allCases.map(\.rawValue).joined(separator: ", ")
             section.error(entry.value, entry.key, "write a single value; only the steps \(steps) have a mapping")
             return nil
         }
@@ -63,19 +58,19 @@ extension ClientReader {
             section.error(
                 entry.value, entry.key, "\"resource\" comes from the API's documents: an empty one leaves it out")
         }
-        return .step(step, groups.flatMap { group in group.value.map { NameValue(name: group.name, value: $0) } })
+        return .step(step, groups.flatMap { group in group.value.map { FormParameter(group.name, $0) } })
     }
 
     private func parameterName(_ text: String, _ ownParams: [String]) throws(BadValue) -> String {
-        if Self.reservedParams.contains(text) {
-            throw BadValue("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
-        }
         if isAuto, ownParams.contains(text), Self.ofDocuments.contains(text) {
             throw BadValue(
                 "\"\(text)\" comes from the API's documents; `allow_scopes` limits the scopes", quotes: false)
         }
         if ownParams.contains(text) {
             throw BadValue("\"\(text)\" has a separate key: write `\(text):` beside `params`", quotes: false)
+        }
+        if HeimdallrConfiguration.reservedParameters.contains(text) {
+            throw BadValue("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
         }
         return try Grammar.nonempty(text)
     }

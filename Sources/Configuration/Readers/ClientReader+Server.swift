@@ -1,3 +1,4 @@
+import Heimdallr
 import WireText
 
 // Settings for servers that differ from the standards. They are the same for `client: auto`.

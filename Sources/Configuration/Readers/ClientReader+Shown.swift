@@ -1,3 +1,5 @@
+import HTTPMessage
+import Heimdallr
 import WireText
 
 // Assertions and tokens that a client sends in token requests.
@@ -11,11 +13,8 @@ extension ClientReader {
     /// Whether the assertion or token alone may identify the client. Then `client_id` is optional (RFC 7521, section
     /// 4.1; RFC 8693, section 2.1).
     var mayOmitClientID: Bool {
-        switch settings.grantType {
-        case .jwtBearer, .saml2Bearer, .tokenExchange:
-            !["client_secret", "client_key", "token_endpoint_auth_method"].contains(where: section.has)
-        default: false
-        }
+        settings.grantType.carriesAssertion
+            && !["client_secret", "client_key", "token_endpoint_auth_method"].contains(where: section.has)
     }
 
     mutating func readAssertions(_ grant: Grant?) {
@@ -59,7 +58,7 @@ extension ClientReader {
         settings.subject = inner.value("subject", Grammar.nonempty)
         inner.tell("audience", usually: "token_endpoint")
         inner.read("audience", into: &settings.audience) { text throws(BadValue) in
-            ClientSettings.AssertionAudience(try Grammar.nonempty(text))
+            JWTAudience(try Grammar.nonempty(text))
         }
         if settings.audience == .issuer, !section.has("issuer") {
             inner.error("audience", "this needs `issuer` beside `assertion`: write it, or the audience itself")
@@ -102,6 +101,18 @@ extension ClientReader {
         section.error(key, "these are longer than 16 KiB as JSON: leave out what the server does not need")
     }
 
+    func refuseSigning() {
+        if case .signed = settings.assertion {
+            section.error(
+                "assertion", "the proxy can only sign JWTs: write {file: PATH}, or `grant_type: jwt-bearer`")
+        }
+    }
+
+    func checkExchange() {
+        section.refuse(
+            "actor_token_type", without: "actor_token", saying: "this needs `actor_token` too (RFC 8693, section 2.1)")
+    }
+
     // MARK: GitHub
 
     private mutating func readGitHubApp(_ grant: Grant?) -> GitHubAppSettings? {
@@ -137,7 +148,7 @@ extension ClientReader {
         }
         guard let api = settings.githubApp?.api else { return }
         if api.contains("?") { section.error("api", "write the URL without a query (from ? on)") }
-        if !settings.allowPlaintext, api.prefix(7).lowercased() == "http://" {
+        if !settings.allowPlaintext, WebURL.scheme(of: api) == .http {
             section.refusePlaintext("api", "secrets and tokens would cross the network in plain text")
         }
     }

@@ -1,9 +1,14 @@
+import HTTPMessage
+import Heimdallr
+
 /// Reads an entry of `clients`.
 struct ClientReader {
     let section: Section
     var settings: ClientSettings
     /// Whether the client has a TLS certificate, even if its file can't be read.
     var hasTLSCertificate = false
+    /// Whether `token_endpoint_auth_signing_alg` is HS256, which only `client_secret_jwt` uses.
+    var namesHS256 = false
     /// Whether the keys belong to `client: auto`.
     var isAuto = false
 
@@ -18,7 +23,7 @@ struct ClientReader {
         Self.readServer(section, into: &reader.settings)
         Self.warnOfTemplates(section, reader.settings)
         section.finish()
-        let words = Grant.named.map { (case: $1, words: $1 == .githubApp ? [$0] : [$0, Grant.urn + $0]) }
+        let words = Grant.all.map { (case: $0, words: [$0.name, Grant.urn + $0.name]) }
         section.check(by: "grant_type", grant, among: words, usual: .clientCredentials) { grant in
             reader.settings.grantType = grant
             reader.checkNeeds()
@@ -26,6 +31,9 @@ struct ClientReader {
         }
         if grant == nil { reader.checkNeeds() }
         reader.checkPlaintext()
+        if let app = reader.settings.githubApp {
+            reader.settings.tokenEndpoint = GitHubAppGrant.tokenEndpoint(api: app.api, installation: app.installation)
+        }
         return reader.settings
     }
 
@@ -33,23 +41,23 @@ struct ClientReader {
 
     typealias Grant = ClientSettings.GrantType
 
-    private static let deprecatedNames = ["password", "implicit"]
-
     /// Reads `grant_type`. Returns its grant, or the default; `nil` after an invalid value.
     private mutating func readGrant() -> Grant? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
         let found = section.value("grant_type") { text throws(BadValue) -> Grant in
-            for (name, grant) in Grant.named where text == name || text == Grant.urn + name { return grant }
+            if let grant = Grant.all.first(where: { text == $0.name || text == Grant.urn + $0.name }) { return grant }
             if Grammar.isAbsoluteURI(text) { return .extension(text) }
-            let names = Grant.named.map(\.name)
+            let names = Grant.all.map(\.name)
             if let near = Suggestion.nearest(to: text, among: names, within: 2) { throw BadValue("write \(near)") }
             if Self.isGrantName(text) { return .extension(text) }
             throw BadValue(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
                     + "saml2-bearer, token-exchange, github_app, or another grant's name or URI",
                 fits: .any([
-                    .words(names.filter { !Self.deprecatedNames.contains($0) }, deprecated: Self.deprecatedNames),
+                    .words(
+                        Grant.all.filter { !$0.isDeprecated }.map(\.name),
+                        deprecated: Grant.all.filter(\.isDeprecated).map(\.name)),
                     Grammar.absoluteURIs, Self.grantNames,
                 ]))
         }
@@ -58,21 +66,19 @@ struct ClientReader {
         return found
     }
 
-    /// Keys that only some grants use.
-    private static let grantKeys: [(keys: [String], grants: [Grant])] = [
-        (["username", "password"], [.password]),
-        (
-            ["authorization_endpoint", "redirect_uri", "par", "pushed_authorization_request_endpoint"],
-            [.authorizationCode, .implicit]
-        ),
-        (["pkce"], [.authorizationCode]),
-        (["id_token", "expect"], [.authorizationCode, .deviceCode, .implicit, .password]),
-        (["device_authorization_endpoint"], [.deviceCode]),
-        (["refresh_token"], [.refreshToken]),
-        (["assertion"], [.jwtBearer, .saml2Bearer]),
-        (["key", "installation", "api", "repositories", "permissions"], [.githubApp]),
-        (exchangeKeys, [.tokenExchange]),
-    ]
+    /// Keys that only some grants have, with these grants.
+    private static let grantKeys: [(keys: [String], grants: [Grant])] = {
+        var found: [(keys: [String], grants: [Grant])] = []
+        for key in Grant.all.flatMap(\.keys) where !found.contains(where: { $0.keys.contains(key) }) {
+            let grants = Grant.all.filter { $0.keys.contains(key) }
+            if let index = found.firstIndex(where: { $0.grants == grants }) {
+                found[index].keys.append(key)
+            } else {
+                found.append(([key], grants))
+            }
+        }
+        return found
+    }()
 
     private func checkGrant(_ grant: Grant) {
         for (keys, grants) in Self.grantKeys where !grants.contains(grant) {
@@ -81,47 +87,23 @@ struct ClientReader {
                 keys, saying: "this belongs to `grant_type: \(names)`: leave it out, or change `grant_type`")
         }
         checkExpectation()
-        switch grant {
-        case .authorizationCode, .deviceCode: checkLogin(grant)
-        case .implicit:
-            checkLogin(grant)
-            checkDeprecated(grant)
-        case .password:
-            checkPassword()
-            checkDeprecated(grant)
-        case .refreshToken: require("refresh_token", grant)
-        case .jwtBearer: require("assertion", grant)
-        case .saml2Bearer:
-            require("assertion", grant)
-            if case .signed = settings.assertion {
-                section.error(
-                    "assertion", "the proxy can only sign JWTs: write {file: PATH}, or `grant_type: jwt-bearer`")
-            }
-        case .githubApp:
-            for key in ["key", "installation"] { require(key, grant) }
-            checkGitHubApp()
-        case .tokenExchange:
-            require("subject_token", grant)
-            section.refuse(
-                "actor_token_type", without: "actor_token",
-                saying: "this needs `actor_token` too (RFC 8693, section 2.1)")
-        case .extension(let name):
-            if settings.params.isEmpty, !Grammar.isAbsoluteURI(name) {
-                section.warn(
-                    "grant_type", "the proxy does not know this grant, and sends only its name: does it need `params`?")
-            }
-        case .clientCredentials: break
+        for key in grant.required {
+            section.need(key, saying: "\(section.path): `grant_type: \(grant.name)` needs `\(key)`")
         }
+        grant.check(self)
+        if grant.isDeprecated { checkDeprecated(grant) }
+    }
+
+    func checkExtension(_ name: String) {
+        guard settings.parameters.isEmpty, !Grammar.isAbsoluteURI(name) else { return }
+        section.warn(
+            "grant_type", "the proxy does not know this grant, and sends only its name: does it need `params`?")
     }
 
     private func checkDeprecated(_ grant: Grant) {
         let advice = "the \(grant) grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`"
         section.need("allow_deprecated", for: "grant_type", saying: advice)
         if section.has("allow_deprecated"), !settings.allowDeprecated { section.error("grant_type", advice) }
-    }
-
-    private func require(_ key: String, _ grant: Grant) {
-        section.need(key, saying: "\(section.path): `grant_type: \(grant.name)` needs `\(key)`")
     }
 
     // MARK: Endpoints
@@ -141,13 +123,13 @@ struct ClientReader {
             let name = section.shownName(of: "client_id")
             let advice = "\(name) is missing: write the identifier that the authorization server issued"
             // Without a sign-in, a client assertion identifies the client, too (RFC 7521, section 4.2).
-            if settings.needsLogin || settings.grantType == .githubApp {
+            if settings.needsLogin || !settings.grantType.hasTokenEndpoint {
                 section.need("client_id", saying: advice)
             } else {
                 section.need("client_id", "client_assertion", saying: advice)
             }
         }
-        if settings.grantType != .implicit, settings.grantType != .githubApp {
+        if settings.grantType.hasTokenEndpoint {
             let (name, other) = (section.shownName(of: "token_endpoint"), section.shownName(of: "issuer"))
             let shown = section.diagnostics.variables.isEmpty ? "`issuer`" : other
             section.need(
@@ -158,7 +140,7 @@ struct ClientReader {
 
     private func checkPlaintext() {
         guard !settings.allowPlaintext else { return }
-        for (key, url) in settings.endpoints where url.prefix(7).lowercased() == "http://" {
+        for (key, url) in settings.endpoints where WebURL.scheme(of: url) == .http {
             section.refusePlaintext(key, "secrets and tokens would cross the network in plain text")
         }
     }
@@ -185,6 +167,8 @@ struct ClientReader {
 
     // MARK: Content of token requests
 
+    private enum RefreshScope: String, CaseIterable { case granted, none }
+
     /// Fields that the client authentication or the connection sets, in lower case.
     private static let reservedHeaders = Grammar.framingFields.union([
         "authorization", "content-type", "accept-encoding", "content-encoding",
@@ -202,18 +186,21 @@ struct ClientReader {
 
     /// Reads the keys that `client: auto` has, too, apart from those of the client's authentication.
     mutating func readRequest() {
-        section.read("par", into: &settings.par, Grammar.word)
+        section.read("par", into: &settings.pushedAuthorization, Grammar.word)
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
         settings.audience = section.value("audience", Grammar.nonempty)
         settings.authorizationDetails = readAuthorizationDetails()
         readParams()
-        section.read("refresh_scope", into: &settings.refreshScope, Grammar.word)
+        var refreshScope = RefreshScope.granted
+        section.read("refresh_scope", into: &refreshScope, Grammar.word)
+        settings.refreshesWithScope = refreshScope == .granted
         settings.headers = section.pairs(
             "headers",
             name: { text throws(BadValue) in
                 try Grammar.headerName(
                     text, not: Self.reservedHeaders, "is set by the token request itself and can't be an extra header")
-            }, value: Grammar.headerValue)
+            }, value: Grammar.headerValue
+        ).map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
         settings.treatAsBearer = section.list("treat_as_bearer", Self.tokenType) ?? []
         settings.labels = section.pairs("labels", name: Grammar.labelName, value: Grammar.any)
         section.nextProxy("proxy", into: &settings.proxy, usual: isAuto ? nil : "none")
@@ -254,9 +241,10 @@ struct ClientReader {
         section.read("timeout", into: &settings.timeout, Grammar.duration(.milliseconds(1) ... .seconds(3600)))
         section.read("http2", into: &settings.http2, HTTP2Use.init(text:))
     }
-    private func lifetime(_ key: String) -> ClientSettings.Lifetime? {
+
+    private func lifetime(_ key: String) -> Duration? {
         section.value(key, Grammar.durationOrOff(.seconds(1)...Section.day * 365)).map {
-            $0.map { .limited($0) } ?? .open
+            $0 ?? HeimdallrConfiguration.endless
         }
     }
 }

@@ -68,7 +68,7 @@ private struct EnvironmentForm {
         let client =
             entries("clients.default").filter { $0.key != "client_secret" } + secret(diagnostics)
             + entry("allow_plaintext", Self.plaintext)
-        var authority = (try? URLParts(upstream, example: ""))?.authority
+        var authority = (try? WebURL(upstream, allowing: [.userInfo, .fragment]))?.authority
         // A `host` without a port matches 80 and 443, as in a file.
         if authority?.port == 443 || authority?.port == 80 { authority?.port = nil }
         // The reader of `url` reports an invalid URL. The host `invalid` prevents a report of a missing host.

@@ -1,3 +1,4 @@
+import Heimdallr
 import WireText
 
 /// Reads `inject` of an upstream: an entry, or a list of entries.

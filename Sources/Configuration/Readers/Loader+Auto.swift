@@ -1,3 +1,5 @@
+import Heimdallr
+
 // Rules about `client: auto`, for an API that names its authorization server.
 extension Loader {
     /// Adds the client of `client: auto`. Upstreams of the same host share the client.

@@ -267,7 +267,7 @@ extension Loader {
 
     /// Reports a URL that leads to a listener of this configuration.
     private func refuse(_ url: String, at position: Position, _ fault: String, _ advice: String) {
-        guard let parts = try? URLParts(url, example: ""),
+        guard let parts = try? WebURL(url, allowing: [.userInfo, .fragment]),
             let listener = listeners.first(where: { $0.answers(host: parts.authority.host.bare, port: parts.port) })
         else { return }
         diagnostics.error(position, "\(fault), which listens on \(listener.address): write \(advice)")

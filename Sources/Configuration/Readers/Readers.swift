@@ -91,15 +91,12 @@ extension Section {
     /// The address of the page in people's browsers: https, or http on loopback.
     private static func pageURL(_ text: String) throws(BadValue) -> String {
         let example = "https://proxy.example.com/heimdallr"
-        let parts = try URLParts(web: text, example: example, query: "")
-        guard parts.scheme == "https" || ["127.0.0.1", "::1", "localhost"].contains(parts.authority.host.bare) else {
+        let parts = try WebURL(value: text, example: example, query: "")
+        guard parts.scheme == .https || parts.authority.host.isThisMachine else {
             throw BadValue(
                 "sessions and codes would cross the network in plain text: write https://, or a loopback address")
         }
-        guard text.prefix(text.count - parts.path.count) == text.lowercased().prefix(text.count - parts.path.count)
-        else {
-            throw BadValue("write scheme and host in lower case, as browsers do")
-        }
+        try Grammar.checkSpelling(parts, "scheme and host")
         let path = parts.path.utf8
         guard path.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~/".utf8.contains($0) }), !parts.path.contains("//")
         else {
@@ -164,7 +161,9 @@ extension Section {
     func nextProxy(_ key: String, into target: inout NextProxy, usual: String? = "none") {
         if let usual { tell(key, usually: usual) }
         read(key, into: &target, Grammar.nextProxy)
-        guard case .url(let url) = target, let userinfo = (try? URLParts(url, example: ""))?.userinfo else { return }
+        guard case .url(let url) = target, let userinfo = (try? WebURL(url, allowing: .userInfo))?.userInfo else {
+            return
+        }
         if userinfo.contains(":"), !comesFromEnvironment(key) {
             warn(key, "the configuration contains a password: write ${NAME} instead")
         }

@@ -79,10 +79,10 @@ enum SigV4Reader {
             authorization = .environment(name: "AWS_CONTAINER_AUTHORIZATION_TOKEN")
         }
         if let path = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
-            guard path.hasPrefix("/"), Grammar.isVisible(path) else {
+            guard path.hasPrefix("/"), let url = try? WebURL("http://\(serviceHosts[0])\(path)") else {
                 throw BadValue("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI has to begin with /", quotes: false)
             }
-            return .init(isTLS: false, host: serviceHosts[0], port: 80, target: path, authorization: authorization)
+            return .init(url: url, authorization: authorization)
         }
         guard let url = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI") else {
             throw BadValue(
@@ -90,19 +90,15 @@ enum SigV4Reader {
                     + "container service sets them: elsewhere, write `access_key_id` and `secret_access_key`",
                 quotes: false)
         }
-        guard Grammar.isVisible(url), let parts = try? URLParts(url, example: ""), parts.userinfo == nil,
-            parts.scheme == "https" || parts.scheme == "http"
-        else { throw BadValue("AWS_CONTAINER_CREDENTIALS_FULL_URI is no http:// or https:// URL", quotes: false) }
+        guard let parts = try? WebURL(url) else {
+            throw BadValue("AWS_CONTAINER_CREDENTIALS_FULL_URI is no http:// or https:// URL", quotes: false)
+        }
         let host = parts.authority.host
-        let isTLS = parts.scheme == "https"
-        guard isTLS || host.isLoopback || serviceHosts.contains(host.description) else {
+        guard parts.scheme == .https || host.isLoopback || serviceHosts.contains(host.description) else {
             throw BadValue(
                 "AWS_CONTAINER_CREDENTIALS_FULL_URI is an http:// URL of a host other than loopback and the container "
                     + "service's, so the credentials would cross the network in plain text", quotes: false)
         }
-        let path = parts.path.isEmpty ? "/" : String(parts.path)
-        return .init(
-            isTLS: isTLS, host: host.description, port: parts.port,
-            target: path + (parts.query.map { "?\($0)" } ?? ""), authorization: authorization)
+        return .init(url: parts, authorization: authorization)
     }
 }

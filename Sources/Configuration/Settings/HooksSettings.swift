@@ -1,3 +1,5 @@
+import HTTPMessage
+
 /// Receivers of events that need the attention of a person.
 public struct HooksSettings: Sendable, Equatable {
     /// URL that receives each event by POST, as JSON.
@@ -13,12 +15,12 @@ extension Section {
         defer { finish() }
         var settings = HooksSettings()
         settings.webhook = value("webhook") { text throws(BadValue) in
-            _ = try URLParts(web: text, example: "https://alerts.example.com/heimdallr")
+            _ = try WebURL(value: text, example: "https://alerts.example.com/heimdallr")
             return text
         }
         settings.command = command("command")
         read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
-        if let webhook = settings.webhook, webhook.lowercased().hasPrefix("http:"), !settings.allowPlaintext {
+        if let webhook = settings.webhook, WebURL.scheme(of: webhook) == .http, !settings.allowPlaintext {
             refusePlaintext("webhook", "an http:// URL would tell the network which client is in trouble")
         }
         need(

@@ -8,11 +8,3 @@ public struct TLSSettings: Sendable, Equatable {
     public var serverName: String?
     public init() {}
 }
-
-/// The next proxy on the way to a peer.
-public enum NextProxy: Sendable, Equatable {
-    case none
-    /// The variables `https_proxy`, `http_proxy` and `no_proxy` of the process.
-    case environment
-    case url(String)
-}

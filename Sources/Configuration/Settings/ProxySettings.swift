@@ -1,3 +1,5 @@
+import HTTPMessage
+
 /// Settings of the listeners for programs, and limits for requests.
 public struct ProxySettings: Sendable, Equatable {
     public enum Unmatched: String, Sendable, Equatable, CaseIterable { case reject, forward }

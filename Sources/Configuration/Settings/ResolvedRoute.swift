@@ -96,27 +96,3 @@ extension Configuration {
             injection: upstream.injectionText)
     }
 }
-
-extension ClientSettings.GrantType: CustomStringConvertible {
-    static let urn = "urn:ietf:params:oauth:grant-type:"
-
-    /// All grants except extension grants, with their names in the configuration.
-    static let named: [(name: String, grant: Self)] = [
-        ("client_credentials", .clientCredentials), ("password", .password), ("refresh_token", .refreshToken),
-        ("authorization_code", .authorizationCode), ("implicit", .implicit), ("device_code", .deviceCode),
-        ("jwt-bearer", .jwtBearer), ("saml2-bearer", .saml2Bearer), ("token-exchange", .tokenExchange),
-        ("github_app", .githubApp),
-    ]
-
-    var name: String {
-        if case .extension(let uri) = self { uri } else { Self.named.first { $0.grant == self }?.name ?? "" }
-    }
-
-    /// The `grant_type` of token requests; for a grant that sends none, its name in the configuration.
-    public var description: String {
-        switch self {
-        case .jwtBearer, .saml2Bearer, .tokenExchange: Self.urn + name
-        default: name
-        }
-    }
-}

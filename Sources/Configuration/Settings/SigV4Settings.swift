@@ -1,3 +1,5 @@
+import HTTPMessage
+
 /// Settings of AWS signatures.
 public struct SigV4Settings: Sendable, Equatable {
     public enum Credentials: Sendable, Equatable {
@@ -8,12 +10,7 @@ public struct SigV4Settings: Sendable, Equatable {
 
     /// Endpoint of the container service, from the environment.
     public struct Container: Sendable, Equatable {
-        public var isTLS: Bool
-        /// Host as in a URL: IPv6 has brackets.
-        public var host: String
-        public var port: UInt16
-        /// Path and query.
-        public var target: String
+        public var url: WebURL
         /// Value of the `Authorization` field, sent unchanged.
         public var authorization: SecretSource?
     }

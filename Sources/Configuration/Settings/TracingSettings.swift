@@ -25,6 +25,7 @@ extension Section {
     func tracingSettings() -> TracingSettings? {
         defer { finish() }
         let endpoint = value("otlp", Grammar.collector)
+        let isPlain = endpoint.flatMap { WebURL.scheme(of: $0) } == .http
         var settings = TracingSettings(endpoint: endpoint ?? "")
         read("sample", into: &settings.sample, Grammar.share)
         tell("sample", usually: "0.01")
@@ -32,11 +33,11 @@ extension Section {
         settings.headers = collectorHeaders()
         if let tls = section("tls") {
             settings.tls = tls.tlsSettings(serverName: false)
-            if endpoint?.hasPrefix("http:") == true { warn("tls", "this has no effect on an http:// URL") }
+            if isPlain { warn("tls", "this has no effect on an http:// URL") }
         }
         read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
         need("otlp", saying: "\(path): write `otlp`, the URL of a collector such as http://127.0.0.1:4318")
-        if endpoint?.hasPrefix("http:") == true, !settings.headers.isEmpty, !settings.allowPlaintext {
+        if isPlain, !settings.headers.isEmpty, !settings.allowPlaintext {
             refusePlaintext("otlp", "an http:// URL would show `headers` to the network")
         }
         return endpoint == nil ? nil : settings
@@ -66,14 +67,14 @@ extension Grammar {
     /// The collector's URL. A base URL gets `tracesPath` appended.
     static func collector(_ text: String) throws(BadValue) -> String {
         let instead = "; credentials for the collector go into `headers`"
-        let parts = try URLParts(
-            web: text, example: "http://127.0.0.1:4318",
+        let parts = try WebURL(
+            value: text, example: "http://127.0.0.1:4318",
             wanted: "an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC", user: instead, query: instead)
         try checkEscapes(parts.path)
         var path = parts.path
         while path.hasSuffix("/") { path.removeLast() }
         let whole = path.hasSuffix(tracesPath) ? String(path) : path + tracesPath
-        return "\(parts.scheme)://\(parts.authority)\(whole)"
+        return "\(parts.scheme.rawValue)://\(parts.authority)\(whole)"
     }
 
     /// A share between 0 and 1.

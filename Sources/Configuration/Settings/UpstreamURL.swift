@@ -2,7 +2,6 @@ import HTTPMessage
 
 /// The parsed `url` of an upstream.
 public struct UpstreamURL: Sendable, Equatable, CustomStringConvertible {
-    public enum Scheme: String, Sendable, Equatable { case http, https }
     public var scheme: Scheme
     /// Canonical host and port. The port is `nil` for the scheme's default port.
     public var authority: Authority

@@ -1,4 +1,5 @@
 import CLibcurl
+import HTTPMessage
 import Reactor
 import WireText
 

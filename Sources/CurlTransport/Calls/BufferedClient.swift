@@ -1,4 +1,5 @@
 import CLibcurl
+import HTTPMessage
 import Reactor
 import WireText
 
@@ -119,5 +120,5 @@ extension BufferedClient.Request {
 
 extension Origin {
     /// Value of the Host field, without the scheme's default port (RFC 9110, section 4.2.3).
-    public var authority: String { port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)" }
+    public var authority: String { port == scheme.defaultPort ? host : "\(host):\(port)" }
 }

@@ -1,3 +1,4 @@
+import HTTPMessage
 import Reactor
 
 /// A request for a connection. It waits in the pool's queue or for a dial. Reusable. Loop's thread only.

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPMessage
 import Reactor
 import WireText
 
@@ -21,7 +22,7 @@ struct NextHop: Equatable {
     ///   - tunnels: whether a next proxy has to tunnel the bytes instead of reading them.
     ///   - environment: returns the value of an environment variable.
     init(
-        _ setting: PoolOptions.NextProxy, to origin: Origin, tunnels: Bool,
+        _ setting: NextProxy, to origin: Origin, tunnels: Bool,
         environment: (String) -> String? = Self.variable
     ) throws(TransportError) {
         switch setting {
@@ -69,7 +70,7 @@ struct NextHop: Equatable {
         let name = lowered(bare)
         for token in list.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
             if let address {
-                if AddressPolicy.Block(String(token))?.contains(address) == true { return true }
+                if AddressBlock(String(token))?.contains(address) == true { return true }
                 continue
             }
             var wanted = lowered(String(token))

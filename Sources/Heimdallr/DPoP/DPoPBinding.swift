@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import HTTPMessage
 import Synchronization
 internal import WireText
 
@@ -8,6 +9,18 @@ public enum DPoPSetting: Sendable {
     case ownKey
     /// A configured key, PEM or JWK, read before each token request. `algorithm`: `nil` for the key's usual algorithm.
     case key(any SecretProvider, algorithm: JWTAlgorithm?)
+}
+
+extension DPoPSetting: Equatable {
+    /// Whether both are the same kind of key. Configured keys are equal only if the provider is one object.
+    public static func == (one: DPoPSetting, other: DPoPSetting) -> Bool {
+        switch (one, other) {
+        case (.ownKey, .ownKey): true
+        case (.key(let key, let algorithm), .key(let otherKey, let otherAlgorithm)):
+            algorithm == otherAlgorithm && (key as AnyObject) === (otherKey as AnyObject)
+        case (.ownKey, .key), (.key, .ownKey): false
+        }
+    }
 }
 
 /// The key and the nonces of one client. Any thread.
@@ -109,7 +122,7 @@ final class DPoPBinding: Sendable {
     // MARK: Nonces
 
     func nonce(for url: String) -> String? {
-        let origin = TokenEndpointURL.origin(of: url)
+        let origin = WebURL.origin(of: url)
         return state.withLock { state in state.nonces.first { $0.origin == origin }?.nonce }
     }
 
@@ -118,7 +131,7 @@ final class DPoPBinding: Sendable {
         guard let value = response.header(DPoPNonce.field), let nonce = DPoPNonce.read(Array(value.utf8).span) else {
             return
         }
-        let origin = TokenEndpointURL.origin(of: url)
+        let origin = WebURL.origin(of: url)
         state.withLock { state in
             state.nonces.removeAll { $0.origin == origin }
             if state.nonces.count >= Self.maxNonces { state.nonces.removeFirst() }

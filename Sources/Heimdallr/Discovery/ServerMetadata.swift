@@ -1,3 +1,4 @@
+internal import HTTPMessage
 internal import WireText
 
 /// The endpoints of an authorization server, with their names from RFC 8414 section 2.
@@ -68,10 +69,9 @@ package struct ServerMetadata: Sendable, Equatable {
     /// server: `iss` is compared byte for byte.
     static func isSame(_ one: String, _ other: String) -> Bool { normal(one).elementsEqual(normal(other)) }
 
-    private static func normal(_ issuer: String) -> [UInt8] {
-        let bytes = Array(issuer.utf8)
-        let isBare = bytes.last == ASCII.slash && bytes.count { $0 == ASCII.slash } == 3
-        return isBare ? bytes.dropLast() : bytes
+    private static func normal(_ issuer: String) -> Substring.UTF8View {
+        let isBare = (try? WebURL(issuer)).map { $0.path == "/" && $0.query == nil } ?? false
+        return (isBare ? issuer.dropLast() : issuer[...]).utf8
     }
 
     private static func texts(_ value: JSONValue?) -> [String]? {
@@ -79,13 +79,11 @@ package struct ServerMetadata: Sendable, Equatable {
         return elements.compactMap(\.string)
     }
 
-    /// - Throws: `DiscoveryFault.missing`; `.unusable` if `TokenEndpointURL.check` refuses the address.
+    /// - Throws: `DiscoveryFault.missing`; `.unusable` for an address that may not get secrets.
     /// - Parameter throughAlias: whether the client authenticates with a certificate.
     func url(_ endpoint: Endpoint, allowPlaintext: Bool, throughAlias: Bool = false) throws(DiscoveryFault) -> String {
         guard let url = named(endpoint, throughAlias: throughAlias) else { throw .missing(endpoint.rawValue) }
-        guard (try? TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)) != nil else {
-            throw .unusable(endpoint.rawValue)
-        }
+        guard WebURL(url, allowPlaintext: allowPlaintext) != nil else { throw .unusable(endpoint.rawValue) }
         return url
     }
 
@@ -96,14 +94,13 @@ package struct ServerMetadata: Sendable, Equatable {
     /// Returns the possible addresses of an issuer's metadata, in order. RFC 8414 sections 3.1 and 5 insert the
     /// well-known part before the path. OpenID Connect Discovery section 4.1 appends it.
     static func addresses(of issuer: String) -> [String] {
-        var base = issuer
-        while base.hasSuffix("/") { base.removeLast() }
-        guard let scheme = base.firstRange(of: "://") else { return [] }
-        let path = base[scheme.upperBound...].firstIndex(of: "/") ?? base.endIndex
+        guard let url = try? WebURL(issuer) else { return [] }
+        var path = url.path
+        while path.hasSuffix("/") { path.removeLast() }
         let inserted = ["oauth-authorization-server", "openid-configuration"].map {
-            "\(base[..<path])/.well-known/\($0)\(base[path...])"
+            "\(url.start)/.well-known/\($0)\(path)"
         }
-        let appended = "\(base)/.well-known/openid-configuration"
+        let appended = "\(url.start)\(path)/.well-known/openid-configuration"
         return inserted + (inserted.contains(appended) ? [] : [appended])
     }
 }

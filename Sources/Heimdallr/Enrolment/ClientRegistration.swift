@@ -1,3 +1,4 @@
+internal import HTTPMessage
 internal import WireText
 
 /// Dynamic client registration (RFC 7591): builds the request and reads the response.
@@ -7,12 +8,11 @@ enum ClientRegistration {
     /// Returns a loopback URI with `127.0.0.1` and with `localhost`, because some servers accept only one of these
     /// hosts. Returns any other URI alone.
     static func redirectURIs(_ uri: String) -> [String] {
-        for (name, other) in [("http://127.0.0.1", "http://localhost"), ("http://localhost", "http://127.0.0.1")]
-        where uri.hasPrefix(name) {
-            let rest = uri.dropFirst(name.count)
-            if rest.isEmpty || rest.hasPrefix(":") || rest.hasPrefix("/") { return [uri, other + rest] }
-        }
-        return [uri]
+        let others = ["127.0.0.1": "localhost", "localhost": "127.0.0.1"]
+        guard let url = try? WebURL(uri), url.scheme == .http, case let host = url.authority.host.description,
+            let other = others[host]
+        else { return [uri] }
+        return [uri, uri.replacing("//" + host, with: "//" + other, maxReplacements: 1)]
     }
 
     /// Returns `none`; `secretMethod(offered:)` if the server supports only clients with a secret.

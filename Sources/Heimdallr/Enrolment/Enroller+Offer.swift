@@ -1,3 +1,4 @@
+internal import HTTPMessage
 import Synchronization
 internal import WireText
 
@@ -32,8 +33,9 @@ extension Enroller {
             guard let pinned = settings.issuer else { throw .noIssuer }
             issuer = pinned
         }
-        guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
-        else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
+        guard WebURL(issuer, allowPlaintext: allowPlaintext).map({ $0.query == nil }) == true else {
+            throw .unusableLink("issuer", ForeignText.printable(issuer))
+        }
         // A configured client belongs to the last sign-in's server, unless the configured issuer is another server.
         if !configured.identifier.isEmpty, settings.clientDocument == nil,
             !(settings.issuer.map { ServerMetadata.isSame($0, issuer) } ?? false),
@@ -93,13 +95,13 @@ extension Enroller {
     /// Returns the endpoints whose origin is not the issuer's, as host and port. If the host is the issuer's, the
     /// scheme is included, because scheme or port differ. A subdomain counts as another host.
     private static func foreign(_ metadata: ServerMetadata, _ issuer: String) -> [String: String] {
-        let (own, host) = (TokenEndpointURL.origin(of: issuer), ResourceAddress.host(of: issuer))
+        guard let own = try? WebURL(issuer) else { return [:] }
         var foreign: [String: String] = [:]
-        for (endpoint, url) in metadata.endpoints {
-            let origin = TokenEndpointURL.origin(of: url)
-            guard let other = ResourceAddress.host(of: url), origin != own else { continue }
-            let authority = origin.firstRange(of: "://").map { String(origin[$0.upperBound...]) } ?? other
-            foreign[endpoint.rawValue] = ForeignText.printable(other == host ? origin : authority)
+        for (endpoint, text) in metadata.endpoints {
+            guard let url = try? WebURL(text), url.origin != own.origin else { continue }
+            foreign[endpoint.rawValue] =
+                url.authority.host == own.authority.host
+                ? url.origin : url.authority.without(defaultPortOf: url.scheme).description
         }
         return foreign
     }
@@ -115,7 +117,7 @@ extension Enroller {
         var refusal = DiscoveryFault.noResource(404, ForeignText.printable(url))
         let deadline = clock.now() + DocumentLimits.discovered.time
         for address in ResourceAddress.ofMetadata(of: url, challenged: challenge?.metadata) {
-            guard (try? TokenEndpointURL.check(address, allowPlaintext: allowPlaintext)) != nil else {
+            guard WebURL(address, allowPlaintext: allowPlaintext) != nil else {
                 throw .unusableLink("resource_metadata", ForeignText.printable(address))
             }
             let left = clock.now().duration(to: deadline)

@@ -1,3 +1,4 @@
+internal import HTTPMessage
 import Synchronization
 
 /// Finds the authorization server of an API in the API's documents, and a client at this server. Safe on any thread.
@@ -168,7 +169,7 @@ final class Enroller: Sendable {
     /// Notes a challenge. Ignores it if it comes from another origin than the API's.
     /// - Returns: whether the API has a new requirement for the person's next sign-in.
     func note(_ challenge: ResourceChallenge, hadToken: Bool) -> Bool {
-        guard TokenEndpointURL.origin(of: challenge.url) == TokenEndpointURL.origin(of: settings.resource) else {
+        guard WebURL.origin(of: challenge.url) == WebURL.origin(of: settings.resource) else {
             return false
         }
         let now = clock.now()

@@ -1,3 +1,4 @@
+internal import HTTPMessage
 internal import WireText
 
 /// Metadata of a protected resource (RFC 9728). It names the authorization servers that issue the resource's tokens.
@@ -66,9 +67,10 @@ enum ResourceAddress {
     /// Returns the possible addresses of the metadata, in order: the challenge's address, the well-known address with
     /// the path of `url`, and the well-known address without a path (RFC 9728 sections 3.1 and 5.1).
     static func ofMetadata(of url: String, challenged: String?) -> [String] {
-        guard let (origin, path) = split(url) else { return challenged.map { [$0] } ?? [] }
         var addresses = challenged.map { [$0] } ?? []
-        for address in [origin + wellKnown + (path == "/" ? "" : path), origin + wellKnown]
+        guard let url = try? WebURL(url) else { return addresses }
+        for address in [url.start + wellKnown + (url.path == "/" ? "" : url.path), url.start + wellKnown].map(
+            String.init)
         where !addresses.contains(address) {
             addresses.append(address)
         }
@@ -77,40 +79,17 @@ enum ResourceAddress {
 
     /// Whether both have the same origin, and the path of `resource` equals that of `url` or its first segments.
     static func covers(_ resource: String, _ url: String) -> Bool {
-        guard !resource.contains("#"), !resource.contains("\\"), let (origin, path) = split(resource),
-            let (asked, whole) = split(url), TokenEndpointURL.origin(of: origin) == TokenEndpointURL.origin(of: asked)
-        else { return false }
+        guard let own = try? WebURL(resource), let asked = try? WebURL(url), own.origin == asked.origin else {
+            return false
+        }
         // A query is part of the identifier (RFC 9728 section 1.2), so only the same address matches.
-        if resource.contains("?") { return resource.utf8.elementsEqual(url.utf8) }
-        guard !hasDotSegment(path), !hasDotSegment(whole) else { return false }
+        if own.query != nil { return resource.utf8.elementsEqual(url.utf8) }
+        let (path, whole) = (own.path.isEmpty ? "/" : own.path, asked.path.isEmpty ? "/" : asked.path)
+        guard !PathRules.hasDotSegment(Array(path.utf8).span), !PathRules.hasDotSegment(Array(whole.utf8).span) else {
+            return false
+        }
         if path == "/" || path.utf8.elementsEqual(whole.utf8) { return true }
         let folder = path.hasSuffix("/") ? path : path + "/"
         return whole.utf8.starts(with: folder.utf8) || (whole + "/").utf8.elementsEqual(folder.utf8)
-    }
-
-    private static func hasDotSegment(_ path: String) -> Bool {
-        path.split(separator: "/").contains { segment in
-            let plain = segment.lowercased().split(separator: "%2e", omittingEmptySubsequences: false)
-                .joined(separator: ".")
-            return plain == "." || plain == ".."
-        }
-    }
-
-    /// Returns origin and path without query; `nil` unless this is an absolute http(s) URL without user information.
-    static func split(_ url: String) -> (origin: String, path: String)? {
-        guard (try? TokenEndpointURL.check(url, allowPlaintext: true)) != nil,
-            let scheme = url.firstRange(of: "://")
-        else { return nil }
-        let rest = url[scheme.upperBound...].prefix { $0 != "?" }
-        let start = rest.firstIndex(of: "/") ?? rest.endIndex
-        return (String(url[..<start]), start == rest.endIndex ? "/" : String(rest[start...]))
-    }
-
-    /// Returns the host in lower case, without port.
-    static func host(of url: String) -> String? {
-        guard let (origin, _) = split(url), let scheme = origin.firstRange(of: "://") else { return nil }
-        let authority = origin[scheme.upperBound...].lowercased()
-        if authority.hasPrefix("[") { return authority.firstIndex(of: "]").map { String(authority[...$0]) } }
-        return String(authority.prefix { $0 != ":" })
     }
 }

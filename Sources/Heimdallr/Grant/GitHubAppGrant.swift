@@ -3,9 +3,11 @@ internal import WireText
 
 /// Grant for an installation of a GitHub App, at `tokenEndpoint(api:installation:)`. The app authenticates with a JWT.
 /// https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app
-public struct GitHubAppGrant: OAuthAuthorizationGrant {
+public struct GitHubAppGrant: OAuthAuthorizationGrant, OwnTokenRequest {
     public let type = "github_app"
     public let needs = GrantNeeds.nobody
+    /// This grant.
+    public var ownRequest: (any OwnTokenRequest)? { self }
     private let source: any SecretProvider
     private let key: SigningKeySource
     private let repositories: [String]
@@ -37,11 +39,12 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
     /// Seconds since `iat`, because GitHub's clock may be behind ours; and until `exp`, for which GitHub allows 600.
     private static let (early, life) = (60, 540)
 
-    var parser: any OAuthAccessTokenParser { GitHubTokenParser() }
+    /// Parser of GitHub's `token` and `expires_at`.
+    public var parser: any OAuthAccessTokenParser { GitHubTokenParser() }
 
     /// Returns the token request, which is no form, and its secrets.
     /// - Throws: the provider's error, or `SecretProviderError`.
-    func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret]) {
+    public func message(for request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret]) {
         let (key, algorithm) = try self.key.current(try await source.secret())
         let now = Int(WallClock.now())
         let assertion: Secret
@@ -74,9 +77,6 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
         }
         return JSON.object(members).text(.compact, escaping: .required)
     }
-
-    /// Returns the fault in GitHub's answer.
-    static func refusal(in body: JSONValue) -> String? { body["message"]?.string }
 }
 
 /// Reads `{"token": …, "expires_at": …}`. Other members are dropped.

@@ -17,6 +17,9 @@ public protocol OAuthAuthorizationGrant: Sendable {
     /// default.
     var namesIdentityAnew: Bool { get }
 
+    /// Token request that is no form of RFC 6749, and its answer. `nil` by default.
+    var ownRequest: (any OwnTokenRequest)? { get }
+
     /// Returns form parameters without `grant_type`. Called for each request without a refresh token, on any thread.
     /// - Throws: any error if a secret is unavailable. The request is then not sent.
     func parameters() async throws -> [FormParameter]
@@ -37,8 +40,20 @@ extension OAuthAuthorizationGrant {
     public var account: String { "" }
     /// `false`
     public var namesIdentityAnew: Bool { false }
+    /// `nil`: the request is a form.
+    public var ownRequest: (any OwnTokenRequest)? { nil }
     /// Returns `parameters()`.
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
+}
+
+/// Token request of a grant whose server takes no form, and the parser of its answer.
+public protocol OwnTokenRequest: Sendable {
+    /// Reads the server's token. It replaces the client's parser.
+    var parser: any OAuthAccessTokenParser { get }
+
+    /// Returns the whole request, which authenticates the client, and the secrets in it.
+    /// - Throws: any error if a secret is unavailable. The request is then not sent.
+    func message(for request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret])
 }
 
 /// Requirements for a new token if there is no refresh token, or the server refuses it.

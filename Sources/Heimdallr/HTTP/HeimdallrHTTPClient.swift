@@ -1,3 +1,4 @@
+internal import HTTPMessage
 internal import WireText
 
 /// Sends HTTP requests to the authorization server: for tokens, metadata, keys, logins and revocation.
@@ -80,7 +81,7 @@ struct LimitedHTTPClient: HeimdallrHTTPClient {
     /// Waits for a slot at the authority of `url`.
     /// - Returns: `nil` if the task was cancelled or the deadline passed.
     func slot(for url: String, until deadline: ContinuousClock.Instant? = nil) async -> TokenRequestLimiter.Slot? {
-        await limiter.acquire(.init(client: client, endpoint: TokenEndpointURL.origin(of: url)), until: deadline)
+        await limiter.acquire(.init(client: client, endpoint: WebURL.origin(of: url)), until: deadline)
     }
 
     func release(_ slot: TokenRequestLimiter.Slot) { limiter.release(slot) }

@@ -9,7 +9,7 @@ extension TokenRequests {
         let nested: (any OAuthAccessTokenParser)? = configuration.tokenMember.map {
             OAuthAccessTokenDefaultParser(member: $0)
         }
-        self.parser = (grant as? GitHubAppGrant)?.parser ?? nested ?? parser
+        self.parser = grant.ownRequest?.parser ?? nested ?? parser
         self.httpClient = httpClient
         binding = configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) }
         let enroller = configuration.enrolment.map {

@@ -87,7 +87,7 @@ extension TokenRequests {
         }
         trace.noteJSON()
         var words = ServerWords(body)
-        if grant is GitHubAppGrant { words.code = words.code ?? words.detail }
+        if grant.ownRequest != nil { words.code = words.code ?? words.detail }
         return words
     }
 

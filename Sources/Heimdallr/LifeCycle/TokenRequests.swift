@@ -54,7 +54,7 @@ struct TokenRequests: Sendable {
                 tokenEndpoint: endpoint, issuer: configuration.issuer, client: credentials.identifier)
             request.resource = configuration.resource
             request.scope = configuration.scope
-            if let grant = grant as? GitHubAppGrant { return try await prepare(grant, request) }
+            if let own = grant.ownRequest { return try await prepare(own, request) }
             let form = try await readingSecrets { try await grant.parameters(for: request) }
             let sendsScope = grant.needs != .freshSeed || configuration.refreshesWithScope
             var prepared = try await prepare(
@@ -71,18 +71,18 @@ struct TokenRequests: Sendable {
         }
     }
 
-    /// Builds the request of a GitHub App, which is no form. The grant authenticates the client.
+    /// Builds a request that is no form, and authenticates the client itself.
     private func prepare(
-        _ grant: GitHubAppGrant, _ request: GrantRequest
+        _ form: any OwnTokenRequest, _ request: GrantRequest
     ) async throws(TokenEndpointFault) -> Prepared {
-        let (own, secrets) = try await readingSecrets { try await grant.ownRequest(request) }
+        let (own, secrets) = try await readingSecrets { try await form.message(for: request) }
         var message = own
         message.timeout = configuration.timeout
         message.headers += configuration.headers.filter { field in
             !own.headers.contains { ASCII.equalIgnoringCase($0.name, field.name) }
         }
         var prepared = Prepared(request: message, secrets: secrets, grantType: grant.type)
-        prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(grant, request) }
+        prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(form, request) }
         return prepared
     }
 

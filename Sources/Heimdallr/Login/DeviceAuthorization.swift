@@ -1,3 +1,4 @@
+internal import HTTPMessage
 internal import WireText
 
 /// The response of a device authorization endpoint: RFC 8628 section 3.2.
@@ -30,9 +31,7 @@ struct DeviceAuthorization: Sendable {
 
     /// Whether the text is the URL of a web page. Excludes scripts and control characters, which could harm a terminal.
     private static func isAddress(_ text: String) -> Bool {
-        let lowered = text.lowercased()
-        return (lowered.hasPrefix("https://") || lowered.hasPrefix("http://")) && text.utf8.count <= 2048
-            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        text.utf8.count <= 2048 && (try? WebURL(text, allowing: .fragment)) != nil
     }
 }
 

@@ -16,7 +16,7 @@ extension LoginAttempt {
         while let first = text.first, Self.quotes.contains(first) { text = text.dropFirst() }
         let base = redirectURI.prefix { $0 != "?" }
         if let start = text.ranges(of: base).last?.lowerBound { return String(text[start...]) }
-        if let mark = base.firstRange(of: "://"), let start = text.ranges(of: base[mark.upperBound...]).last?.lowerBound
+        if let mark = base.firstRange(of: "//"), let start = text.ranges(of: base[mark.upperBound...]).last?.lowerBound
         {
             return String(base[..<mark.upperBound] + text[start...])
         }

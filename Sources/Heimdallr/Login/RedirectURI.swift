@@ -1,3 +1,5 @@
+internal import HTTPMessage
+
 /// Redirect URI of a login: RFC 6749 section 3.1.2, RFC 8252 section 7. Compared byte by byte.
 struct RedirectURI: Sendable, Equatable {
     /// The URI before its query.
@@ -11,7 +13,7 @@ struct RedirectURI: Sendable, Equatable {
         "scope",
     ]
 
-    /// - Throws: `LoginError.badRedirectURI`, also for a scheme or host in capitals, which a browser would change.
+    /// - Throws: `LoginError.badRedirectURI`, also for a scheme or host that a browser would write in another way.
     init(_ text: String) throws(LoginError) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), text.utf8.count <= 2048, !text.contains("#"),
             let colon = text.firstIndex(of: ":")
@@ -23,10 +25,9 @@ struct RedirectURI: Sendable, Equatable {
             }), text.index(after: colon) < text.endIndex
         else { throw .badRedirectURI }
         if scheme == "http" || scheme == "https" {
-            guard let host = Self.host(text[text.index(after: colon)...]), host == host.lowercased() else {
-                throw .badRedirectURI
-            }
-            guard scheme == "https" || ["127.0.0.1", "[::1]", "localhost"].contains(host) else { throw .badRedirectURI }
+            guard let url = try? WebURL(text), url.isCanonical,
+                url.scheme == .https || url.authority.host.isThisMachine
+            else { throw .badRedirectURI }
         }
         (base, fixed) = Self.split(text)
         guard !fixed.contains(where: { pair in Self.answerNames.contains(pair.prefix { $0 != "=" }) }) else {
@@ -34,29 +35,11 @@ struct RedirectURI: Sendable, Equatable {
         }
     }
 
-    /// Returns the host of `//host:port/…`; `nil` with user information or an invalid port.
-    private static func host(_ rest: Substring) -> String? {
-        guard rest.hasPrefix("//") else { return nil }
-        let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" }
-        guard !authority.contains("@"), !authority.contains("\\") else { return nil }
-        var host = authority
-        if let last = authority.lastIndex(of: ":"), !authority[last...].contains("]") {
-            let port = authority[authority.index(after: last)...]
-            guard UInt16(port) != nil else { return nil }
-            host = authority[..<last]
-        }
-        return host.isEmpty ? nil : String(host)
-    }
-
     /// Splits a URI before its query. An empty path becomes `/`, as browsers write it. Nothing else is normalized.
     private static func split(_ text: String) -> (Substring, [Substring]) {
         let mark = text.firstIndex(of: "?") ?? text.endIndex
         var base = text[..<mark]
-        if base.hasPrefix("http://") || base.hasPrefix("https://"), let scheme = base.firstRange(of: "://"),
-            !base[scheme.upperBound...].contains("/")
-        {
-            base = Substring(base + "/")
-        }
+        if let url = try? WebURL(String(base)), url.path.isEmpty { base += "/" }
         let query = mark == text.endIndex ? "" : text[text.index(after: mark)...]
         return (base, query.split(separator: "&"))
     }

@@ -1,4 +1,4 @@
-import HTTPMessage
+internal import HTTPMessage
 internal import WireText
 
 extension Heimdallr {
@@ -14,7 +14,7 @@ extension Heimdallr {
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
     ) async throws -> HeimdallrHTTPResponse {
-        try await withToken(for: TokenEndpointURL.origin(of: request.url), waiting: limit) { token in
+        try await withToken(for: WebURL.origin(of: request.url), waiting: limit) { token in
             var signed = request
             put(token, on: &signed)
             let answer = try await send(signed)

@@ -2,6 +2,7 @@ import Administration
 import Configuration
 import CurlTransport
 import Cryptography
+import HTTPMessage
 import Heimdallr
 import Proxy
 import Reactor
@@ -95,11 +96,8 @@ struct AdministrationAssembly {
 extension Administration {
     /// All addresses of the admin port. Blocks while a name is resolved.
     var listenAddresses: [SocketAddress] {
-        guard let colon = address.lastIndex(of: ":"), let port = UInt16(address[address.index(after: colon)...]) else {
-            return []
-        }
-        let host = address[..<colon].filter { $0 != "[" && $0 != "]" }
-        if let numeric = SocketAddress(numericHost: String(host), port: port) { return [numeric] }
-        return (try? SocketAddress.resolve(host: String(host), port: port)) ?? []
+        guard let own = try? Authority(parsing: address), let port = own.port else { return [] }
+        if let numeric = SocketAddress(numericHost: own.host.bare, port: port) { return [numeric] }
+        return (try? SocketAddress.resolve(host: own.host.bare, port: port)) ?? []
     }
 }

@@ -13,7 +13,7 @@ struct OriginHTTPClient: HeimdallrHTTPClient {
     let others: any HeimdallrHTTPClient
 
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
-        let isOwn = origin != nil && CurlHTTPClient.split(request.url)?.0 == origin
+        let isOwn = origin != nil && Origin(url: request.url) == origin
         return try await (isOwn ? own : others).send(request)
     }
 }
@@ -30,14 +30,14 @@ extension ClientAssembly {
         options.addressPolicy.own = listeners
         var found = options
         found.addressPolicy.publicOnly = true
-        found.addressPolicy.exceptions = privateNetworks.map { AddressPolicy.Block($0) }
+        found.addressPolicy.exceptions = privateNetworks
         var own = options
         own.trustAnchors = PoolOptions.TrustAnchors(own: auto.tls.caFile, extra: anchors)
         own.certificateFile = auto.tls.certFile
         own.keyFile = auto.tls.keyFile
         own.material = nil
         return OriginHTTPClient(
-            origin: CurlHTTPClient.split(auto.resource)?.0,
+            origin: Origin(url: auto.resource),
             own: CurlHTTPClient(BufferedClient(options: own, loop: loop)) { last.failed($0) },
             others: CurlHTTPClient(BufferedClient(options: found, loop: loop)) { last.failed($0) })
     }

@@ -1,6 +1,7 @@
 import Administration
 import Configuration
 import CurlTransport
+import HTTPMessage
 import Heimdallr
 import Proxy
 import Synchronization
@@ -95,9 +96,9 @@ extension ClientSettings {
         settings.labels = standard.labels
         settings.basicEncoding = standard.basicEncoding
         settings.revocationEndpoint = standard.revocationEndpoint
-        settings.refreshScope = standard.refreshScope
+        settings.refreshesWithScope = standard.refreshesWithScope
         settings.redirectURI = standard.redirectURI
-        settings.par = standard.par
+        settings.pushedAuthorization = standard.pushedAuthorization
         settings.pkce = standard.pkce
         settings.usesIDToken = standard.usesIDToken
         settings.pushedAuthorizationEndpoint = standard.pushedAuthorizationEndpoint

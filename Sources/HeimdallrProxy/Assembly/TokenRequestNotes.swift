@@ -124,7 +124,7 @@ extension Traces {
     }
 
     func tokenRequested(_ report: TokenRequestReport, _ notes: TokenRequestNotes) {
-        let origin = notes.current.url.flatMap { CurlHTTPClient.split($0)?.0 }
+        let origin = notes.current.url.flatMap { Origin(url: $0) }
         tokenRequested(report, at: origin, status: notes.status)
     }
 }

@@ -62,9 +62,9 @@ struct CheckCommand: AsyncParsableCommand {
         let name = source == .environment ? "The environment" : source.name
         var text = "\(name) is good.\n\nListening on:\n"
         for (address, index) in settings.listeners {
-            let scheme = settings.tls(of: address, upstream: index) == nil ? "" : "https://"
+            let shown = settings.tls(of: address, upstream: index) == nil ? "\(address)" : "https://\(address)"
             let rule = index.map { "  (every request is for \(settings.upstreams[$0].host))" } ?? ""
-            text += "  \(scheme)\(address)\(rule)\n"
+            text += "  \(shown)\(rule)\n"
         }
         let users = settings.proxy.users.keys.sorted()
         if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }

@@ -1,3 +1,5 @@
+import HTTPMessage
+
 /// Java's proxy, which it reads from properties alone ("Networking Properties" of the Java API). A later option replaces
 /// an earlier one. The properties have no password.
 enum JavaProxyOptions {
@@ -8,12 +10,10 @@ enum JavaProxyOptions {
     static func adding(
         to environment: [String: String], _ proxy: String, _ direct: NoProxyList, tls: Bool
     ) -> String {
-        let authority = proxy.split(separator: "/").last?.split(separator: "@").last ?? ""
-        let colon = authority.lastIndex(of: ":") ?? authority.endIndex
-        let (host, port) = (authority[..<colon], authority[colon...].dropFirst())
         var options = environment["JAVA_TOOL_OPTIONS"].map { $0.isEmpty ? [] : [$0] } ?? []
+        guard let url = try? WebURL(proxy, allowing: .userInfo) else { return options.joined() }
         for scheme in tls ? ["http", "https"] : ["http"] {
-            options += ["-D\(scheme).proxyHost=\(host)", "-D\(scheme).proxyPort=\(port)"]
+            options += ["-D\(scheme).proxyHost=\(url.authority.host)", "-D\(scheme).proxyPort=\(url.port)"]
         }
         options.append("-Dhttp.nonProxyHosts=\(direct.entries.compactMap(pattern).joined(separator: "|"))")
         return options.joined(separator: " ")

@@ -58,7 +58,7 @@ struct NoProxyList {
         guard let host = try? Authority(parsing: upstream.hasPrefix("*.") ? String(upstream.dropFirst(2)) : upstream)
         else { return false }
         if entry.contains("/") {
-            guard let block = AddressPolicy.Block(entry), let address = NumericAddress(host.host.bare) else {
+            guard let block = AddressBlock(entry), let address = NumericAddress(host.host.bare) else {
                 return false
             }
             return block.contains(address)

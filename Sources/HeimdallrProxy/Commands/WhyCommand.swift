@@ -1,4 +1,5 @@
 import ArgumentParser
+import HTTPMessage
 import WireText
 
 struct WhyCommand: ParsableCommand {
@@ -48,7 +49,7 @@ struct WhyCommand: ParsableCommand {
             let example = method.contains("://") ? method : "http://HOST/PATH"
             throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(example)")
         }
-        guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
+        guard WebURL.scheme(of: url) != nil else {
             if url.contains("://") {
                 throw ValidationError(
                     "the URL must begin with http:// or https://: heimdallr-proxy why GET http://HOST/PATH")

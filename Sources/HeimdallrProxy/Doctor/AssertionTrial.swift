@@ -11,7 +11,7 @@ struct AssertionTrial: Sendable {
     /// The settings of each other form, beginning with the oldest and the newest one. Empty for a client that signs none.
     var others: [ClientSettings] {
         guard settings.signsClientAssertion, settings.auto == nil else { return [] }
-        let audiences: [ClientSettings.AssertionAudience] =
+        let audiences: [JWTAudience] =
             settings.issuer == nil ? [.tokenEndpoint] : [.tokenEndpoint, .issuer]
         let typs = ["JWT", OAuthClientAssertionCredentials.explicitType]
         let oldest = zip(audiences, typs).map { ($0, $1) }

@@ -1,6 +1,7 @@
 import Administration
 import Configuration
 import CurlTransport
+import HTTPMessage
 import Heimdallr
 import HeimdallrCurl
 import Reactor
@@ -85,7 +86,7 @@ struct ClientCheck: Sendable {
                 "the server does not list the \(name) \(own); it lists \(shown)",
                 "check `\(key)`, and whether the server allows it for this client; some lists are incomplete")
         }
-        let plain = document.named.filter { !$0.url.lowercased().hasPrefix("https://") }
+        let plain = document.named.filter { WebURL.scheme(of: $0.url) != .https }
         if let first = plain.first {
             let names = plain.map(\.name).joined(separator: ", ")
             let example = ForeignText.printable(first.url, most: 80) + (plain.count > 1 ? ", …" : "")
@@ -98,7 +99,7 @@ struct ClientCheck: Sendable {
         }
         // An address that can't be used is the reason why the configuration has another one.
         if let own = settings.tokenEndpoint, let other = document.endpoints[.token], own != other,
-            !DiscoveryFault.isTemplate(other), settings.allowPlaintext || other.lowercased().hasPrefix("https://")
+            !DiscoveryFault.isTemplate(other), settings.allowPlaintext || WebURL.scheme(of: other) == .https
         {
             warn(
                 "the server names a different token_endpoint: \(ForeignText.printable(other))",
@@ -122,12 +123,11 @@ struct ClientCheck: Sendable {
     }
 
     private func servers(_ document: ServerMetadata?) -> [Server] {
-        var configured = settings.endpoints
-        if let api = settings.githubApp?.api { configured.append(("token_endpoint", api)) }
+        let configured = settings.endpoints
         let others = document?.named ?? []
         var servers: [Server] = []
         for (name, url) in configured + others.filter({ other in !configured.contains { $0.name == other.name } }) {
-            let origin = CurlHTTPClient.split(url)?.0
+            let origin = Origin(url: url)
             if let origin, let index = servers.firstIndex(where: { $0.origin == origin }) {
                 servers[index].names.append(name)
             } else {
@@ -150,7 +150,7 @@ struct ClientCheck: Sendable {
     /// server answers plain HTTP with 400, if at all.
     private func wantsTLS(_ server: Server) async -> Bool {
         guard let origin = server.origin, origin.scheme == .http,
-            !tap.answers.contains(where: { $0.status != 400 && CurlHTTPClient.split($0.url)?.0 == origin })
+            !tap.answers.contains(where: { $0.status != 400 && Origin(url: $0.url) == origin })
         else { return false }
         return await connection(origin).wantsTLS()
     }

@@ -1,6 +1,7 @@
 import Administration
 import Cryptography
 import CurlTransport
+import HTTPMessage
 import Heimdallr
 import HeimdallrCurl
 import Proxy

@@ -10,7 +10,7 @@ struct EnrolmentCheck: Sendable {
     let client: Heimdallr
     let http: any HeimdallrHTTPClient
     let redirectURI: String
-    let pkce: ClientSettings.PKCE?
+    let pkce: PKCE?
     /// The challenge that the running proxy got last. A server may send one only at a path that programs know.
     let seen: (url: String, metadata: String?)?
 

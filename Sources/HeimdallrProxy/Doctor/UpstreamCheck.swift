@@ -20,10 +20,7 @@ struct UpstreamCheck: Sendable {
         guard let url = settings.url else {
             return [.skipped("address", "a wildcard without `url` names no host that can be checked")]
         }
-        let scheme: HTTPMessage.Scheme = url.scheme == .https ? .https : .http
-        let origin = Origin(
-            scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
-            port: url.authority.port(for: scheme), serverName: settings.tls.serverName)
+        let origin = Origin(url.scheme, url.authority, serverName: settings.tls.serverName)
         let connection = ConnectionCheck(origin: origin, options: options, advice: nil, loop: loop)
         var findings = await connection.findings()
         if !findings.hasFailed { findings += await answer(connection) }

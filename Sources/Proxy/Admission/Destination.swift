@@ -13,9 +13,7 @@ final class Destination: Sendable {
     init(scheme: Scheme, authority: Authority, serverName: String?) {
         self.scheme = scheme
         self.authority = authority
-        origin = Origin(
-            scheme: scheme == .https ? .https : .http, host: authority.host.description,
-            port: authority.port(for: scheme), serverName: serverName)
+        origin = Origin(scheme, authority, serverName: serverName)
         host = Array(origin.authority.utf8)
     }
 }

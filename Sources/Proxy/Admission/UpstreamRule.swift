@@ -23,7 +23,7 @@ final class UpstreamRule: Sendable {
         self.name = name ?? settings.host.description
         fixed = settings.url.map { url in
             Destination(
-                scheme: url.scheme == .https ? .https : .http, authority: url.authority,
+                scheme: url.scheme, authority: url.authority,
                 serverName: settings.tls.serverName)
         }
         pathPrefix = Array((settings.url?.path ?? "").utf8)

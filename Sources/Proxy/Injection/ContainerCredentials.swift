@@ -1,6 +1,7 @@
 import Configuration
 import CurlTransport
 import FileSystem
+import HTTPMessage
 import Heimdallr
 import SigV4
 import WireText
@@ -16,8 +17,8 @@ struct ContainerCredentials: Sendable {
     init(
         _ settings: SigV4Settings.Container, authorization: (any SecretProvider)?, client: BufferedClient
     ) {
-        origin = Origin(scheme: settings.isTLS ? .https : .http, host: settings.host, port: settings.port)
-        target = settings.target
+        origin = Origin(settings.url.scheme, settings.url.authority)
+        target = settings.url.target
         self.authorization = authorization
         self.client = client
     }

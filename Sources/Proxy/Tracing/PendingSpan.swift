@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTPMessage
 import Heimdallr
 import Reactor
 

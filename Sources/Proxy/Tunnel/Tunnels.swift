@@ -22,7 +22,7 @@ final class Tunnels {
             return
         }
         options.addressPolicy.publicOnly = true
-        options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
+        options.addressPolicy.exceptions = settings.privateNetworks
         anyDialer = Dialer(options: options, loop: loop)
     }
 

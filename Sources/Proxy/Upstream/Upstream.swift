@@ -124,7 +124,7 @@ extension PoolOptions {
         connectTimeout = settings.connectTimeout
         maxConnections = settings.maxConnections
         maxConnectionAge = settings.maxConnectionAge
-        nextProxy = NextProxy(settings.proxy)
+        nextProxy = settings.proxy
         self.trustAnchors = TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
         certificateFile = settings.tls.certFile
         keyFile = settings.tls.keyFile
@@ -138,16 +138,6 @@ extension PoolOptions.HTTP2 {
         case .never, .calls: self = .never
         case .offered: self = .offered
         case .known: self = .known
-        }
-    }
-}
-
-extension PoolOptions.NextProxy {
-    public init(_ setting: NextProxy) {
-        switch setting {
-        case .none: self = .none
-        case .environment: self = .environment
-        case .url(let url): self = .url(url)
         }
     }
 }

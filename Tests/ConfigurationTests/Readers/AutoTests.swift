@@ -1,4 +1,6 @@
 @testable import Configuration
+import HTTPMessage
+import Heimdallr
 import Testing
 
 @Suite("client: auto")
@@ -83,11 +85,13 @@ struct AutoTests {
                 + "headers: {X-Tenant: acme}, authorization_details: [{type: t}], treat_as_bearer: [mac], "
                 + "default_token_type: Bearer, default_expires_in: 1h, refresh_before: 5s, timeout: 3s, par: off, "
                 + "labels: {team: a}, proxy: http://proxy.example:3128, dpop: {key: {env: SECRET}, algorithm: ES256}")
-        #expect(client.authMethod == .clientSecretPost && client.audience == "a" && client.refreshScope == .none)
-        #expect(client.params == [.init(name: "x", value: "y")])
-        #expect(client.stepParams[.signIn] == [.init(name: "prompt", value: "login")])
+        #expect(client.authMethod == .clientSecretPost && client.audience == "a" && !client.refreshesWithScope)
+        #expect(client.parameters == [.init("x", "y")])
+        #expect(client.stepParameters[.signIn] == [.init("prompt", "login")])
         #expect(client.headers == [.init(name: "X-Tenant", value: "acme")])
-        #expect(client.authorizationDetails.count == 1 && client.treatAsBearer == ["mac"] && client.par == .off)
+        #expect(
+            client.authorizationDetails.count == 1 && client.treatAsBearer == ["mac"]
+                && client.pushedAuthorization == .off)
         #expect(client.timeout == .seconds(3) && client.refreshBefore == .seconds(5))
         #expect(client.dpop == .key(.environment(name: "SECRET"), algorithm: .es256))
         #expect(client.proxy != .none && client.labels.count == 1 && client.defaultTokenType == "Bearer")

@@ -1,4 +1,5 @@
 import Configuration
+import Heimdallr
 import Testing
 
 @Suite("dpop")

@@ -1,4 +1,6 @@
 @testable import Configuration
+import HTTPMessage
+import Heimdallr
 import Testing
 
 @Suite("One upstream needs no file")

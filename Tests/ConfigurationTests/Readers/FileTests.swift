@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import Heimdallr
 import Testing
 
 @Suite("A configuration file")

@@ -1,5 +1,6 @@
 @testable import Configuration
 import HTTPMessage
+import Heimdallr
 import Testing
 import WireText
 
@@ -206,12 +207,11 @@ struct GoodInputTests {
         billing.scope = ["billing.read", "billing.write"]
         billing.resource = ["https://billing.example.com"]
         billing.audience = "urn:billing"
-        billing.params = [.init(name: "any", value: "extra"), .init(name: "b", value: "1")]
+        billing.parameters = [.init("any", "extra"), .init("b", "1")]
         billing.headers = [.init(name: "X-Any", value: "extra")]
-        billing.defaultExpiresIn = .limited(.seconds(60))
+        billing.defaultExpiresIn = .seconds(60)
         billing.defaultTokenType = "Bearer"
-        billing.refreshBefore = .seconds(30)
-        billing.timeout = .seconds(3)
+        (billing.refreshBefore, billing.timeout) = (.seconds(30), .seconds(3))
         billing.proxy = .url("http://corporate:3128")
         billing.tls.caFile = folder.path + "/ca.pem"
         billing.tls.certFile = folder.path + "/ca.pem"

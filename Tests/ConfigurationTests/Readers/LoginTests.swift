@@ -1,4 +1,5 @@
 import Configuration
+import Heimdallr
 import Testing
 
 @Suite("Clients that a person logs in with")
@@ -49,13 +50,13 @@ struct LoginTests {
     @Test("keys of pushed requests arrive, and those that can't work are an error")
     func pushing() throws {
         let grant = "grant_type: authorization_code, issuer: https://i.example"
-        #expect(try good(yaml(grant)).configuration.clients[0].par == .auto)
+        #expect(try good(yaml(grant)).configuration.clients[0].pushedAuthorization == .auto)
         let client = try good(
             yaml(grant + ", par: required, pushed_authorization_request_endpoint: https://i.example/par")
         ).configuration.clients[0]
-        #expect(client.par == .required)
+        #expect(client.pushedAuthorization == .required)
         #expect(client.pushedAuthorizationEndpoint == "https://i.example/par")
-        #expect(try good(yaml(grant + ", par: off")).configuration.clients[0].par == .off)
+        #expect(try good(yaml(grant + ", par: off")).configuration.clients[0].pushedAuthorization == .off)
         for (more, message) in [
             (grant + ", par: maybe", "write one of auto, off, required"),
             (grant + ", pushed_authorization_request_endpoint: http://i.example/par", "plain text"),

@@ -1,3 +1,4 @@
+import Heimdallr
 import Testing
 
 @testable import Configuration

@@ -1,4 +1,5 @@
 @testable import Configuration
+import Heimdallr
 import Testing
 import WireText
 

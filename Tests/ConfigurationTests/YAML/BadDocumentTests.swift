@@ -1,4 +1,5 @@
 import Configuration
+import Heimdallr
 import Testing
 
 @Suite("A document that can't be used is refused with its place")

@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTPMessage
 import Reactor
 import TestSupport
 import Testing
@@ -43,7 +44,7 @@ struct CarrierFailureTests {
         #expect(origin.connections.isEmpty)
         let open = try await CarrierPoolOnLoop {
             $0.addressPolicy.publicOnly = true
-            $0.addressPolicy.exceptions = ["127.0.0.0/8"].compactMap(AddressPolicy.Block.init)
+            $0.addressPolicy.exceptions = ["127.0.0.0/8"].compactMap { AddressBlock($0) }
         }
         _ = try await open.exchange(.plain(port))
         let looping = try await CarrierPoolOnLoop {

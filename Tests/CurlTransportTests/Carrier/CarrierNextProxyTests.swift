@@ -1,5 +1,6 @@
 import CurlTransport
 import Foundation
+import HTTPMessage
 import TestSupport
 import Testing
 import WireText

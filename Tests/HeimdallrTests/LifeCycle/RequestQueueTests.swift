@@ -1,3 +1,4 @@
+import HTTPMessage
 import Testing
 
 @testable import Heimdallr
@@ -136,8 +137,8 @@ import Testing
             ("https://[::1]:8443/t", "https://[::1]:8443"),
         ])
     func origin(one: String, other: String) {
-        #expect(TokenEndpointURL.origin(of: one) == TokenEndpointURL.origin(of: other))
-        #expect(TokenEndpointURL.origin(of: one) != TokenEndpointURL.origin(of: "https://idp.example:8443/token"))
-        #expect(TokenEndpointURL.origin(of: "http://a:443/") != TokenEndpointURL.origin(of: "https://a/"))
+        #expect(WebURL.origin(of: one) == WebURL.origin(of: other))
+        #expect(WebURL.origin(of: one) != WebURL.origin(of: "https://idp.example:8443/token"))
+        #expect(WebURL.origin(of: "http://a:443/") != WebURL.origin(of: "https://a/"))
     }
 }

@@ -1,5 +1,6 @@
 import CurlTransport
 import Foundation
+import HTTPMessage
 import Heimdallr
 import HeimdallrCurl
 import Proxy

@@ -1,5 +1,6 @@
 import CurlTransport
 import HTTP2
+import HTTPMessage
 import HTTPServer
 import Reactor
 
@@ -167,7 +168,7 @@ extension HTTP2UpstreamConnection: TurnEndHandler, NextTurnHandler {
 extension HTTP2FieldList {
     /// Converts a request's head.
     /// - Parameter text: the head in HTTP/1.1, as the proxy wrote it.
-    init(request text: Span<UInt8>, _ scheme: Origin.Scheme) {
+    init(request text: Span<UInt8>, _ scheme: Scheme) {
         self.init(isSecret: true)
         let head = OutgoingHead(text)
         append(":method", head.method)

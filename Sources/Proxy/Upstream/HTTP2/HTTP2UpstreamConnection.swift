@@ -154,7 +154,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     /// Opens a stream with the head of a request.
     /// - Parameter text: the head in HTTP/1.1, without the blank line.
     func submit(
-        _ text: Span<UInt8>, _ scheme: Origin.Scheme, endsStream: Bool, for exchange: HTTP2UpstreamStream
+        _ text: Span<UInt8>, _ scheme: Scheme, endsStream: Bool, for exchange: HTTP2UpstreamStream
     ) throws(TransportError) -> Int32 {
         let fields = HTTP2FieldList(request: text, scheme)
         do throws(HTTP2Error) {
