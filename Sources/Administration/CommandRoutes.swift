@@ -79,9 +79,7 @@ enum CommandRoutes {
 
     /// Explains one of the last requests.
     private static func why(_ model: AdminModel, _ id: String, isJSON: Bool) async -> ServerResponse {
-        guard let requests = model.sources.requests else {
-            return .problem(.nothingHere, "The proxy keeps no requests: admin.requests is false.\n")
-        }
+        guard let requests = model.sources.requests else { return PageRoutes.noRequests }
         // A program may use an ID twice: the last request counts.
         guard let request = await requests([]).requests.last(where: { $0.id == id }) else {
             return .problem(

@@ -42,19 +42,21 @@ enum PageRoutes {
             return response.marked(bad: status.isUnwell)
         }
         router.on("GET", "/requests", .data) { request, _ in
-            guard let requests = model.sources.requests else {
-                return .problem(.nothingHere, "The proxy keeps no requests: admin.requests is false.\n")
-            }
+            guard let requests = model.sources.requests else { return noRequests }
             let report = await requests(RecentRequests.counts(request.parameter("after")))
-            return request.isNavigation
+            return request.values("Accept").contains { $0.contains("text/html") }
                 ? .page(200, RequestsPage(requests: report.requests).html)
                 : ServerResponse(status: 200, type: "application/json", report.json.document)
         }
         router.on("GET", "/requests/fragment", .data) { _, _ in
-            let report = await model.sources.requests?([]) ?? RecentRequests()
-            return .page(200, RequestsPage(requests: report.requests).live)
+            guard let requests = model.sources.requests else { return noRequests }
+            return .page(200, RequestsPage(requests: await requests([]).requests).live)
         }
         router.on("GET", "/events", .data) { _, _ in events(model) }
+    }
+
+    static var noRequests: ServerResponse {
+        .problem(.nothingHere, "The proxy keeps no requests: admin.requests is false.\n")
     }
 
     /// Adds a path that stops the proxy, for a job's program in another container, which can't send a signal.

@@ -53,7 +53,8 @@ public struct RouteListing: Sendable, Equatable {
             for path in [route.prefix, route.prefix + "/", route.prefix + "/any"] {
                 for method in methods {
                     let said = explainer.explain(
-                        method: method, url: "http://\(host)\(port)\(path.hasPrefix("//") ? "/" : path)")
+                        method: method, url: "http://\(host)\(port)\(path.hasPrefix("//") ? "/" : path)",
+                        fields: upstream.fields.compactMap(\.example))
                     first = first ?? said
                     guard let found = said.route(by: route.upstream) else { continue }
                     route.destination =
@@ -82,5 +83,12 @@ extension RouteExplanation {
         case .callers(let some, let others):
             (some + [others]).lazy.compactMap { $0.route(by: index) }.first
         }
+    }
+}
+
+extension FieldRule {
+    /// A field that the rule accepts.
+    fileprivate var example: String? {
+        patterns.first.map { "\(name): \($0.hasSuffix("*") ? $0.dropLast() + "any" : $0)" }
     }
 }

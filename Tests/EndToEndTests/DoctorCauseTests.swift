@@ -15,6 +15,23 @@ struct DoctorCauseTests {
             [command, "--config", file], environment: ["http_proxy": nil, "https_proxy": nil, "no_proxy": nil])
     }
 
+    @Test func `doctor tells of an upstream that accepts and says nothing, and of the others`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let silent = try RecordingOrigin { _ in gate.wait() }
+        let other = try RecordingOrigin()
+        let run = try await Self.run(
+            TemporaryDirectory(),
+            """
+            upstreams:
+              - {host: silent.test, url: "\(silent.url)", allow_plaintext: true, response_timeout: 1s}
+              - {host: other.test, url: "\(other.url)", allow_plaintext: true}
+            """)
+        #expect(run.ending == .exited(1), "\(run.transcript)")
+        #expect(run.output.contains("no answer to the request within"), "\(run.transcript)")
+        #expect(run.output.contains("answers 200 to HEAD /"))
+    }
+
     @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
     func `a full disk is told by doctor and by check, for the store and for the audit file`() async throws {
         let folder = try TemporaryDirectory()

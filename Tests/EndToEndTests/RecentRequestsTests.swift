@@ -49,6 +49,24 @@ struct RecentRequestsTests {
         }
     }
 
+    @Test(
+        "a request has one ID: in the log, in the answer and among the last requests", arguments: [nil, "traceparent"])
+    func identified(field: String?) async throws {
+        let proxy = try await RunningProxy(to: origin, admin: "")
+        let fields = field.map { [($0, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")] } ?? []
+        #expect(try await proxy.get("http://api.test/a", fields: fields).status == 200)
+        let refusal = try await proxy.get("http://evil.test/b", fields: fields)
+        #expect(refusal.status == 403)
+        let lines = try await command(proxy, "requests", "--json").output.split(separator: "\n")
+        let ids = try lines.map { line in
+            let fields = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return try #require(fields?["id"] as? String)
+        }
+        #expect(ids.count == 2)
+        try await eventually("the lines of the log") { ids.allSatisfy { proxy.log.contains("request_id=\($0)") } }
+        #expect(refusal.text.contains(ids[1]))
+    }
+
     @Test("`why ID` tells what became of a request, and why it was refused")
     func explained() async throws {
         let proxy = try await RunningProxy(to: origin, admin: "")

@@ -29,9 +29,10 @@ struct ProgramSummary {
         var names: [String] = []
         for request in requests.reversed() {
             guard let reason = request.reason, seen.insert("\(request.host) \(reason)").inserted else { continue }
-            names.append("\(request.host) (\(reason)\(request.remedy.map { ": \($0)" } ?? ""))")
+            let host = request.host.isEmpty ? "a malformed request" : request.host
+            names.append("\(host) (\(reason)\(request.remedy.map { ": \($0)" } ?? ""))")
         }
         let rest = names.count - Self.most
-        return names.prefix(Self.most).joined(separator: "; ") + (rest > 0 ? "; and \(rest) more" : "")
+        return names.prefix(Self.most).joined(separator: "; ") + (rest > 0 ? "; and others" : "")
     }
 }

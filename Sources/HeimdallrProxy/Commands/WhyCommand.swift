@@ -45,7 +45,9 @@ struct WhyCommand: ParsableCommand {
                     + "`heimdallr-proxy check` lists the allowed tunnels")
         }
         guard let url else {
-            guard method.contains("/") || method.allSatisfy({ $0.isASCII && $0.isUppercase }) else { return }
+            // Any other word may be an ID.
+            let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
+            guard method.contains("://") || methods.contains(method) else { return }
             let example = method.contains("://") ? method : "http://HOST/PATH"
             throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(example)")
         }

@@ -57,8 +57,10 @@ public final class UpstreamProbe: UpstreamStreamDelegate {
     private func start(within limit: Duration, _ done: @escaping (Outcome) -> Void) {
         self.done = done
         timer = LoopTimer(on: loop) { [unowned self] in
-            stream?.cancel()
-            finish(.failed(nil))
+            // The stream may be the last to hold the probe.
+            let probe = self
+            probe.stream?.cancel()
+            probe.finish(.failed(nil))
         }
         timer?.schedule(at: max(loop.now, .current()) + limit)
         begin()

@@ -53,6 +53,17 @@ struct RouteListingTests {
         }
     }
 
+    @Test func `a rule with conditions on fields is listed with its destination`() throws {
+        let listing = RouteListing(
+            try configuration(
+                """
+                upstreams:
+                  - {host: a.test, url: https://blue.example, fields: {X-Tenant: [blue, "navy-*"]}}
+                  - {host: b.test, url: https://soap.example, fields: {SOAPAction: "urn:*"}}
+                """))
+        #expect(listing.routes.map(\.destination) == ["https://blue.example", "https://soap.example"])
+    }
+
     @Test func `a rule behind another one for many methods is listed with its own destination`() throws {
         let configuration = try configuration(
             """

@@ -146,7 +146,9 @@ enum AnswerPhase {
             return writeOwn(
                 Problem.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context, problem.appendCallFields)
         }
-        let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
+        let observer = context.shard.observer
+        let isShown = observer.accessLog != nil || observer.keepsRequests
+        let requestID = isShown ? RecordPhase.requestID(&context) : nil
         // Behind a malformed or unfinished request no body is read.
         let rpc = problem.closes ? nil : JSONRPC.requestID(context.stream)
         let body = problem.document(

@@ -5,7 +5,8 @@ import WireText
 
 extension RecordPhase {
     /// Keeps the request among the last ones of its loop.
-    static func keep(_ context: inout Context) {
+    /// - Parameter isWritten: whether a log shows the request, so that it has its ID there, too.
+    static func keep(_ context: inout Context, isWritten: Bool) {
         let shard = context.shard
         var entry = RequestRing.Entry(ended: shard.loop.now)
         entry.nanoseconds = entry.ended.nanoseconds &- context.ledger.started.nanoseconds
@@ -15,8 +16,10 @@ extension RecordPhase {
         entry.reason = context.ledger.refusal
         entry.cause = context.ledger.cause
         entry.remedy = context.ledger.remedy
-        let isNamed = context.stream.request.with { head, bytes in !bytes.isEmpty && head.index(of: .requestID) != nil }
-        if isNamed || context.ledger.requestID != nil {
+        let isNamed = context.stream.request.with { head, bytes in
+            !bytes.isEmpty && (head.index(of: .requestID) != nil || head.index(of: .traceparent) != nil)
+        }
+        if isWritten || isNamed || context.ledger.requestID != nil {
             entry.id = requestID(&context)
         } else {
             entry.idNumber = shard.nextRequestNumber()

@@ -12,10 +12,11 @@ enum RecordPhase {
     static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
         context.installed.requestEnded(result(context, progress), slot: slot(context))
-        if shard.observer.keepsRequests { keep(&context) }
         let mark = context.mark
         let auditSink = audit(context) == nil ? nil : shard.observer.audit
-        guard shard.observer.accessLog != nil || auditSink != nil || mark != nil else { return }
+        let isWritten = shard.observer.accessLog != nil || auditSink != nil || mark != nil
+        if shard.observer.keepsRequests { keep(&context, isWritten: isWritten) }
+        guard isWritten else { return }
         let record = record(&context)
         shard.observer.accessLog?(record)
         auditSink?(record)
