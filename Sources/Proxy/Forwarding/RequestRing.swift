@@ -12,22 +12,31 @@ struct RequestRing {
     private static let slot = 256
     private static let limits = (method: 16, host: 64, path: 128, program: 48)
 
+    /// Small, because each request writes one: what few requests have is in `details`.
     struct Entry {
         let ended: LoopTime
         var nanoseconds: UInt64 = 0
         var status = 0
-        var caller = Caller()
         var rule: UpstreamRule?
-        var reason: String?
-        var cause: String?
-        var remedy: String?
-        /// ID of the request; `nil`: `idNumber` stands for it.
-        var id: [UInt8]?
+        /// Number of the request's ID, unless `details` has the ID.
         var idNumber: UInt64 = 0
+        var details: Details?
         /// Ends of the texts in the slot.
-        fileprivate var ends: (method: Int, host: Int, path: Int, program: Int) = (0, 0, 0, 0)
+        fileprivate var ends: (method: UInt16, host: UInt16, path: UInt16, program: UInt16) = (0, 0, 0, 0)
 
         init(ended: LoopTime) { self.ended = ended }
+    }
+
+    final class Details {
+        let caller: Caller
+        let id: [UInt8]?
+        let refusal: (reason: String?, cause: String?, remedy: String?)
+
+        init(_ caller: Caller, id: [UInt8]?, _ ledger: Ledger) {
+            self.caller = caller
+            self.id = id
+            refusal = (ledger.refusal, ledger.cause, ledger.remedy)
+        }
     }
 
     /// IDs for all requests of the loop that have none.
@@ -43,19 +52,19 @@ struct RequestRing {
         if bytes.isEmpty { bytes = [UInt8](repeating: 0, count: RecentRequests.most * Self.slot) }
         let index = Int(count % UInt64(RecentRequests.most))
         let start = index * Self.slot
-        entry.ends.method = copy(method, Self.limits.method, start)
-        entry.ends.host = copy(host, Self.limits.host, entry.ends.method)
-        entry.ends.path = copy(path, Self.limits.path, entry.ends.host)
-        entry.ends.program = copy(program, Self.limits.program, entry.ends.path)
+        entry.ends.method = copy(method, Self.limits.method, start, 0)
+        entry.ends.host = copy(host, Self.limits.host, start, entry.ends.method)
+        entry.ends.path = copy(path, Self.limits.path, start, entry.ends.host)
+        entry.ends.program = copy(program, Self.limits.program, start, entry.ends.path)
         if index < entries.count { entries[index] = entry } else { entries.append(entry) }
         count &+= 1
     }
 
-    /// - Returns: the end of the copy.
-    private mutating func copy(_ text: Span<UInt8>, _ limit: Int, _ start: Int) -> Int {
+    /// - Returns: the end of the copy in its slot.
+    private mutating func copy(_ text: Span<UInt8>, _ limit: Int, _ slot: Int, _ offset: UInt16) -> UInt16 {
         let text = text.count > limit ? text.extracting(first: limit) : text
-        bytes.replace(from: start, copying: text)
-        return start + text.count
+        bytes.replace(from: slot + Int(offset), copying: text)
+        return offset + UInt16(truncatingIfNeeded: text.count)
     }
 
     /// Adds the requests after the first `seen` to `report`, the oldest first.
@@ -71,23 +80,27 @@ struct RequestRing {
 
     private func request(_ index: Int, _ now: LoopTime, _ wall: WallTime) -> RecentRequest {
         let entry = entries[index]
-        func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+        func text(_ start: UInt16, _ end: UInt16) -> String {
+            let slot = index * Self.slot
+            return String(decoding: bytes[slot + Int(start)..<slot + Int(end)], as: UTF8.self)
+        }
+        let (ends, details) = (entry.ends, entry.details)
         let ended = wall - now.since(entry.ended)
         var request = RecentRequest(
-            id: String(decoding: entry.id ?? ids.text(of: entry.idNumber), as: UTF8.self),
+            id: String(decoding: details?.id ?? ids.text(of: entry.idNumber), as: UTF8.self),
             endedAt: Int64(ended.seconds) * 1000 + Int64(ended.nanoseconds / 1_000_000),
             duration: .nanoseconds(Int64(clamping: entry.nanoseconds)),
-            method: text(index * Self.slot..<entry.ends.method), host: text(entry.ends.method..<entry.ends.host),
-            path: text(entry.ends.host..<entry.ends.path), status: entry.status)
-        let program = ForeignText.printable(text(entry.ends.path..<entry.ends.program))
+            method: text(0, ends.method), host: text(ends.method, ends.host), path: text(ends.host, ends.path),
+            status: entry.status)
+        let program = ForeignText.printable(text(ends.path, ends.program))
         request.program = program.isEmpty ? nil : program
-        request.caller = entry.caller.name
         request.upstream = entry.rule?.name
         request.rule = entry.rule?.index
         request.client = entry.rule?.settings.client
-        request.reason = entry.reason
-        request.cause = entry.cause
-        request.remedy = entry.remedy
+        request.caller = details?.caller.name
+        request.reason = details?.refusal.reason
+        request.cause = details?.refusal.cause
+        request.remedy = details?.refusal.remedy
         return request
     }
 }

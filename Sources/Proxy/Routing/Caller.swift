@@ -11,6 +11,8 @@ struct Caller: Equatable {
     /// Certificate of the program, if the listener verifies certificates.
     var certificate: ClientCertificate?
 
+    /// Whether it has a name.
+    var isKnown: Bool { user != nil || uid != nil || certificate != nil }
     /// Name for the log; `nil` for a caller of which only the address is known.
     var name: String? { user ?? certificate?.name ?? uid.map { "uid \($0)" } }
 }

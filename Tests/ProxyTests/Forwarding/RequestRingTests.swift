@@ -10,7 +10,8 @@ struct RequestRingTests {
         for _ in 0..<count {
             var entry = RequestRing.Entry(ended: LoopTime(nanoseconds: 5))
             entry.status = 200
-            entry.id = Array("\(ring.count + 1)".utf8)
+            let id = Array("\(ring.count + 1)".utf8)
+            entry.details = RequestRing.Details(Caller(), id: id, Ledger(started: LoopTime(nanoseconds: 0)))
             let (method, host, path, program) = (Array("GET".utf8), Array("api.test".utf8), Array(path.utf8), [UInt8]())
             ring.add(entry, method: method.span, host: host.span, path: path.span, program: program.span)
         }

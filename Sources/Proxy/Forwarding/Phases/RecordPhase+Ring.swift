@@ -11,19 +11,16 @@ extension RecordPhase {
         var entry = RequestRing.Entry(ended: shard.loop.now)
         entry.nanoseconds = entry.ended.nanoseconds &- context.ledger.started.nanoseconds
         entry.status = context.ledger.loggedStatus
-        entry.caller = context.admitted.caller
         entry.rule = context.admitted.rule
-        entry.reason = context.ledger.refusal
-        entry.cause = context.ledger.cause
-        entry.remedy = context.ledger.remedy
         let isNamed = context.stream.request.with { head, bytes in
             !bytes.isEmpty && (head.index(of: .requestID) != nil || head.index(of: .traceparent) != nil)
         }
-        if isWritten || isNamed || context.ledger.requestID != nil {
-            entry.id = requestID(&context)
-        } else {
-            entry.idNumber = shard.nextRequestNumber()
+        let hasID = isWritten || isNamed || context.ledger.requestID != nil
+        if hasID || context.ledger.refusal != nil || context.ledger.cause != nil || context.admitted.caller.isKnown {
+            let id = hasID ? requestID(&context) : nil
+            entry.details = RequestRing.Details(context.admitted.caller, id: id, context.ledger)
         }
+        if !hasID { entry.idNumber = shard.nextRequestNumber() }
         let destination = context.ledger.isSent ? context.admitted.destination : nil
         let target = context.admitted.target
         context.stream.request.with { head, bytes in
