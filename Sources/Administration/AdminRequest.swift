@@ -29,16 +29,15 @@ extension ServerRequest {
         return value("Sec-Fetch-Mode") == "navigate" && value("Sec-Fetch-Dest") == "document"
     }
 
-    /// The first parameter of this name in the query.
-    func parameter(_ name: String) -> String? {
-        (query ?? "").split(separator: "&").lazy.map { FormText.pair($0.utf8) }.first { $0.name == name }?.value
+    private var pairs: [(name: String?, value: String?)] {
+        (query ?? "").split(separator: "&").map { FormText.pair($0.utf8) }
     }
 
+    /// The first parameter of this name in the query.
+    func parameter(_ name: String) -> String? { pairs.first { $0.name == name }?.value }
+
     /// The values of all parameters of this name in the query.
-    func parameters(_ name: String) -> [String] {
-        (query ?? "").split(separator: "&").map { FormText.pair($0.utf8) }
-            .compactMap { $0.name == name ? $0.value : nil }
-    }
+    func parameters(_ name: String) -> [String] { pairs.compactMap { $0.name == name ? $0.value : nil } }
 
     /// Whether the query has this word, without a value or with a value other than `false` and `0`.
     func asksFor(_ word: String) -> Bool {

@@ -42,10 +42,12 @@ public struct WebURL: Sendable, Hashable {
 
     public init(_ text: String, allowing options: Options = []) throws(Fault) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != ASCII.backslash }) else { throw .character }
-        guard let mark = text.firstRange(of: "://"), mark.lowerBound > text.startIndex else { throw .relative }
-        guard let scheme = Scheme(rawValue: text[..<mark.lowerBound].lowercased()) else { throw .scheme }
-        let hash = text[mark.upperBound...].firstIndex(of: "#")
-        let rest = text[mark.upperBound..<(hash ?? text.endIndex)]
+        guard let separator = text.firstRange(of: "://"), separator.lowerBound > text.startIndex else {
+            throw .relative
+        }
+        guard let scheme = Scheme(rawValue: text[..<separator.lowerBound].lowercased()) else { throw .scheme }
+        let hash = text[separator.upperBound...].firstIndex(of: "#")
+        let rest = text[separator.upperBound..<(hash ?? text.endIndex)]
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         let question = rest[end...].firstIndex(of: "?")
         let at = rest[..<end].lastIndex(of: "@")

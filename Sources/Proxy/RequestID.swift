@@ -17,6 +17,11 @@ enum RequestID {
         return nil
     }
 
+    /// Whether `read` has a field to look at.
+    static func mayRead(_ head: borrowing RequestHead) -> Bool {
+        head.index(of: .requestID) != nil || head.index(of: .traceparent) != nil
+    }
+
     private static func isPlain(_ value: Span<UInt8>) -> Bool {
         guard !value.isEmpty, value.count <= maxLength else { return false }
         return value.indices.allSatisfy { ASCII.isAlphanumeric(value[$0]) || marks.contains(value[$0]) }

@@ -79,15 +79,15 @@ extension ProxyServer {
     public func pulse() async { for shard in current.shards { await shard.loop.turn {} } }
 
     /// Distinguishes this process's counts from those before a restart.
-    private static let mark = UInt64(UInt32.random(in: 1 ... .max))
+    private static let processNumber = UInt64(UInt32.random(in: 1 ... .max))
 
     /// Returns the last requests of all loops, the oldest first. Must not be called after the loops stopped.
     /// - Parameter seen: `counts` of an earlier report, for only the requests after it.
     public func recentRequests(after seen: [UInt64] = []) async -> RecentRequests {
         let shards = current.shards
         var report = RecentRequests()
-        report.counts = [Self.mark]
-        let isOurs = seen.count == shards.count + 1 && seen[0] == Self.mark
+        report.counts = [Self.processNumber]
+        let isOurs = seen.count == shards.count + 1 && seen[0] == Self.processNumber
         for (index, shard) in shards.enumerated() {
             let count = isOurs ? seen[index + 1] : 0
             let former = report

@@ -43,7 +43,7 @@ public struct RecentRequest: Sendable, Equatable {
 /// The last requests of all loops, the oldest first.
 public struct RecentRequests: Sendable {
     public var requests: [RecentRequest] = []
-    /// A mark of the process, then the number of requests of each loop since the start. Later requests are those after these.
+    /// A random number of the process, then the number of requests of each loop since the start. Later requests are those after these.
     public var counts: [UInt64] = []
     /// Number of requests that ended after the asked-for counts but are no longer kept.
     public var missed: UInt64 = 0

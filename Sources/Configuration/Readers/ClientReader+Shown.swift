@@ -39,7 +39,7 @@ extension ClientReader {
     private func readAssertion() -> AssertionSettings? {
         section.tell("assertion", .any([Section.secretShape, .section { _ = readSigned($0) }]))
         guard let node = section.node("assertion"), case .mapping(let entries) = node.content,
-            !entries.contains(where: { ["file", "env", "command"].contains($0.key) }),
+            !entries.contains(where: { Section.secretKinds.contains($0.key) }),
             let inner = section.section("assertion")
         else { return section.secret("assertion").map { .secret($0) } }
         return readSigned(inner)

@@ -64,7 +64,7 @@ extension Section {
         return nil
     }
 
-    private static let secretKinds = ["file", "env", "command"]
+    static let secretKinds = ["file", "env", "command"]
 
     static var secretShape: Shape {
         .named(

@@ -45,14 +45,16 @@ enum JSONRPC {
     private static func isMCP(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Bool {
         head.fields.contains { field in
             let name = bytes[field.name]
-            if name.count > mark.count, name.extracting(first: mark.count).equalsIgnoringCase(mark) { return true }
+            if name.count > prefix.count, name.extracting(first: prefix.count).equalsIgnoringCase(prefix) {
+                return true
+            }
             guard name.equalsIgnoringCase(accept) else { return false }
             let types = bytes[field.value].text.lowercased()
             return types.contains("application/json") && types.contains("text/event-stream")
         }
     }
 
-    private static let mark = Array("mcp-".utf8)
+    private static let prefix = Array("mcp-".utf8)
     private static let accept = Array("accept".utf8)
 
     /// Returns the whole body; `nil` if it is long, has not arrived, or its first bytes are gone.

@@ -13,7 +13,7 @@ extension RecordPhase {
         entry.status = context.ledger.loggedStatus
         entry.rule = context.admitted.rule
         let isNamed = context.stream.request.with { head, bytes in
-            !bytes.isEmpty && (head.index(of: .requestID) != nil || head.index(of: .traceparent) != nil)
+            !bytes.isEmpty && RequestID.mayRead(head)
         }
         let hasID = isWritten || isNamed || context.ledger.requestID != nil
         if hasID || context.ledger.refusal != nil || context.ledger.cause != nil || context.admitted.caller.isKnown {
