@@ -1,11 +1,12 @@
-"""What the pages and the sources have in common: the keys of docs/configuration.md, the answers of docs/errors.md.
+"""What the pages and the sources have in common: the keys of docs/configuration.md, clients.md and upstreams.md, and the
+answers of docs/errors.md.
 
     .ci/reference.py            writes what editors show of each key into KeyDescriptions.tsv, and the table, the example
                                 and the answers of Problems.tsv into docs/errors.md
     .ci/reference.py --check    says which of it is stale, and exits 1 when some is
     .ci/reference.py --json     prints the rows of keys: path, default as it is written, meaning, description
 
-A table belongs to the section whose name its `##` heading is. "Key of `assertion`" in a table's head stands for the mapping
+A table belongs to the section that its `##` heading names, or else the page's title. "Key of `assertion`" in a table's head stands for the mapping
 of that key, and so does `tls.ca_file` in a row.
 """
 
@@ -16,7 +17,7 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/configuration.md"
+PAGES = [ROOT / f"docs/{name}.md" for name in ("configuration", "clients", "upstreams")]
 SOURCE = ROOT / "Sources/Configuration/Schema/KeyDescriptions.tsv"
 PROBLEMS = ROOT / "Sources/Proxy/Answers/Problems.tsv"
 ERRORS = ROOT / "docs/errors.md"
@@ -60,16 +61,16 @@ EXAMPLES_OF = {
 
 
 def rows():
-    section = prefix = ""
+    title = section = prefix = ""
     is_table = False
-    for line in PAGE.read_text().split("\n"):
-        if line.startswith("## "):
-            name = re.fullmatch(r"## `(\w+)`", line)
-            section = name[1] if name else ""
-            if section:
-                yield {"path": section, "usual": "", "meaning": "", "description": None}
-            if section == "clients":
-                section = "clients.*"
+    for line in (line for page in PAGES for line in page.read_text().split("\n")):
+        if re.match(r"##? ", line):
+            name = re.fullmatch(r"##? `(\w+)`", line)
+            if line.startswith("# "):
+                title = {"clients": "clients.*"}.get(name[1], name[1]) if name else ""
+            section = name[1] if name and line.startswith("## ") else title
+            if name:
+                yield {"path": name[1], "usual": "", "meaning": "", "description": None}
         if not line.startswith("|"):
             is_table = False
             continue

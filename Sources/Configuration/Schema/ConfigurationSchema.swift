@@ -15,8 +15,8 @@ extension Configuration {
             ] + root + [.init("$defs", .object(writer.definitions))])
     }
 
-    /// Descriptions by the key's path (`clients.*.client_id`): the first sentence of each row in docs/configuration.md.
-    /// `.ci/reference.py` writes `KeyDescriptions.tsv` from that page, and `ReferenceTests` checks that they agree.
+    /// Descriptions by the key's path (`clients.*.client_id`): the first sentence of each row in docs.
+    /// `.ci/reference.py` writes `KeyDescriptions.tsv` from them, and `ReferenceTests` checks that they agree.
     private static var keyDescriptions: [String: String] {
         String(decoding: PackageResources.KeyDescriptions_tsv, as: UTF8.self).split(separator: "\n")
             .reduce(into: [:]) { all, line in

@@ -22,7 +22,7 @@ struct SchemaWriter {
         ]
     }
 
-    /// - Parameter path: path of the key in docs/configuration.md.
+    /// - Parameter path: path of the key: `clients.*.client_id`.
     mutating func members(_ shape: Shape, at path: String) -> [JSON.Member] {
         switch shape {
         case .anything: []

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WireText
 
-@Suite("docs/configuration.md has every key that the reader has, and no other")
+@Suite("the configuration's pages have every key that the reader has, and no other")
 struct ReferenceTests {
     private struct Row: Decodable {
         /// As the schema names it: `clients.*.client_id`.
