@@ -23,7 +23,7 @@ extension Heimdallr {
     ///   - resource: the same name as in `accessToken(for:insteadOf:before:)`.
     ///   - saysInvalid: whether the challenge says `invalid_token`.
     ///   - isReplay: whether the request was already refused with an older token.
-    /// - Returns: whether to wait for `accessToken(for:insteadOf:before:)` and repeat the request.
+    /// - Returns: whether to wait for `accessToken(for:insteadOf:before:)` and replay the request.
     public func refused(_ token: AccessToken, by resource: String, saysInvalid: Bool, isReplay: Bool) -> Bool {
         apply {
             $0.refused(token.generation, by: resource, saysInvalid: saysInvalid, isReplay: isReplay, $1)
@@ -31,7 +31,7 @@ extension Heimdallr {
     }
 
     /// Reports a response of `resource` other than 401. Call it for the first response to each token, and for each
-    /// repeated request. Never waits.
+    /// replayed request. Never waits.
     /// - Parameters:
     ///   - token: the token on the request.
     ///   - resource: the same name as in `accessToken(for:insteadOf:before:)`.

@@ -24,10 +24,10 @@ enum RequestID {
 
     private static func isPlain(_ value: Span<UInt8>) -> Bool {
         guard !value.isEmpty, value.count <= maxLength else { return false }
-        return value.indices.allSatisfy { ASCII.isAlphanumeric(value[$0]) || marks.contains(value[$0]) }
+        return value.indices.allSatisfy { ASCII.isAlphanumeric(value[$0]) || punctuation.contains(value[$0]) }
     }
 
-    private static let marks = Array("-._~:/+=@|,".utf8)
+    private static let punctuation = Array("-._~:/+=@|,".utf8)
 }
 
 /// The IDs that one loop makes: a random prefix, and a number.

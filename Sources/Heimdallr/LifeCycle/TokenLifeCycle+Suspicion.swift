@@ -1,12 +1,12 @@
 // Responses of protected resources to the token (RFC 6750 section 3.1), judged for each resource separately.
 extension TokenLifeCycle {
     /// Handles a 401 to this token. Other resources still get the token. A new token is fetched if that may help.
-    /// - Returns: whether to wait for a newer token and repeat the request; if false, the 401 is final.
+    /// - Returns: whether to wait for a newer token and replay the request; if false, the 401 is final.
     mutating func refused(
         _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, _ moment: Moment
     ) -> Bool {
         guard stage == .running else { return false }
-        // A resource may not know a new token yet, so the request is repeated with the former one.
+        // A resource may not know a new token yet, so the request is replayed with the former one.
         if !isReplay, token?.generation == generation, fallBack(now: moment.now) { return true }
         suspicions.noteRefusal(of: generation)
         guard let token, token.generation == generation, !token.isExpired(at: moment.now) else { return !isReplay }

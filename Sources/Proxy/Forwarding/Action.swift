@@ -33,8 +33,8 @@ enum Action {
     case send(newConnection: Bool)
     /// Send the request with the current token, although the token is suspect.
     case sendSuspect(newConnection: Bool)
-    /// Send the request again. A request with a token gets a valid token (rules 1 and 7).
-    case sendAgain(newConnection: Bool)
+    /// Send the request once more. A request with a token gets a valid token (rules 1 and 7).
+    case replay(newConnection: Bool)
     case resumeAnswer
     case resumeUpload
     /// Send the held answer to the program.

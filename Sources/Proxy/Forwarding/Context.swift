@@ -25,8 +25,8 @@ struct Context {
     var token: AccessToken?
     /// AWS signature of the request; `nil` without `inject: {sigv4: …}`.
     var signing: Signing?
-    /// Trace mark of the request; `nil`: no span is recorded.
-    var mark: SpanContext?
+    /// Position of the request in its trace; `nil`: no span is recorded.
+    var span: SpanContext?
     var tunnel: Tunnel?
 
     /// Makes the context of a new connection.
@@ -79,8 +79,8 @@ struct Context {
         admitted.isLast = standing == .ending
         exchange = Exchange(stream.request.with { Exchange.Request($0, $1) })
         ledger = Ledger(started: shard.loop.now)
-        mark = nil
-        if let sampler = shard.sampler { takeMark(sampler) }
+        span = nil
+        if let sampler = shard.sampler { takeSpan(sampler) }
         installed.requestStarted()
     }
 

@@ -16,7 +16,7 @@ extension Exchange {
         var offersUpgrade = false
         /// The request is sent once its body is whole: bytes behind the body must not be taken for another protocol's.
         var awaitsWholeBody = false
-        /// After a 401 that blames the token, the request is sent once more with a new token.
+        /// After a 401 that blames the token, the request is replayed with a new token.
         var replaysUnauthorized = false
         var isGRPC = false
     }
@@ -71,18 +71,18 @@ extension Exchange {
         case turn
     }
 
-    /// Earlier attempts. A retry follows a lost connection or an unprocessed request. A replay follows a refused token.
+    /// Earlier attempts. A replay follows a lost connection, an unprocessed request or a refused token.
     struct Attempts {
-        var isRetried = false
-        var isReplayed = false
+        var hasNewConnection = false
+        var hasNewToken = false
         var wantsNonce = false
         var hasNonce = false
-        /// Whether the request was sent again after a refusal. A second refusal passes, so no API gets it three times.
-        var wasRefused: Bool { isReplayed || hasNonce }
+        /// Whether the request was replayed after a refusal. A second refusal passes, so no API gets it three times.
+        var wasRefused: Bool { hasNewToken || hasNonce }
         /// Number of times that the head was withheld, usually because the token expired in the wait for a connection.
         var renewals = 0
         private static let maxRenewals = 3
-        var needsNewConnection: Bool { isRetried && !isReplayed }
+        var needsNewConnection: Bool { hasNewConnection && !hasNewToken }
 
         /// - Returns: false if the head was withheld too often.
         mutating func renew() -> Bool {
@@ -91,16 +91,16 @@ extension Exchange {
             return true
         }
 
-        /// - Returns: false if the request was retried before.
-        mutating func retry() -> Bool {
-            defer { isRetried = true }
-            return !isRetried
+        /// - Returns: false if the request was replayed on a new connection before.
+        mutating func replayOnNewConnection() -> Bool {
+            defer { hasNewConnection = true }
+            return !hasNewConnection
         }
 
         /// - Returns: whether to replay at once with the nonce of the refusal; else a new token is needed.
-        mutating func replay() -> Bool {
+        mutating func replayAfterRefusal() -> Bool {
             defer { wantsNonce = false }
-            if wantsNonce { hasNonce = true } else { isReplayed = true }
+            if wantsNonce { hasNonce = true } else { hasNewToken = true }
             return wantsNonce
         }
     }
@@ -115,8 +115,8 @@ extension Exchange {
         var awaitsStatus = false
         /// The 401 has a nonce for another try (RFC 9449, section 9).
         var wantsNonce = false
-        /// The body sent so far is kept, so the request can be sent again.
-        var canSendAgain = false
+        /// The body sent so far is kept, so the request can be replayed.
+        var canReplay = false
         var isRequestComplete = false
     }
 
@@ -143,7 +143,7 @@ extension Exchange {
     }
 
     /// Whether this is a further attempt to send the request.
-    var isSentAgain: Bool { attempts.isReplayed || attempts.isRetried || attempts.hasNonce }
+    var isReplay: Bool { attempts.hasNewToken || attempts.hasNewConnection || attempts.hasNonce }
 
     /// Whether both sides may be silent for hours.
     var mayBeSilent: Bool { request.isGRPC || isEventStream || isSwitched }
@@ -158,8 +158,8 @@ extension Exchange {
         }
     }
 
-    /// Whether the request may be sent again although the upstream may have processed it.
-    var mayRepeat: Bool { request.isIdempotent && !attempts.isRetried }
+    /// Whether the request may be replayed although the upstream may have processed it.
+    var mayReplay: Bool { request.isIdempotent && !attempts.hasNewConnection }
 
     /// Whether the program's connection can carry another request after this answer.
     @inline(__always)

@@ -52,7 +52,7 @@ extension Exchange {
         case .announced: return .fail(.responseTimeout)
         // The held 401 stays incomplete, so the program never gets it.
         case .refused(let held):
-            return sendAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
+            return replayAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
         case .answered: return .cut(because: Self.silent)
         case .switched(let switched):
             if switched.isLeaving { return .leave(closes: true) }

@@ -95,7 +95,7 @@ struct Exchange {
         guard let error else { return .send(newConnection: attempts.needsNewConnection) }
         if instead != nil, error == .needsAuthentication { return .fail(problem) }
         if let instead, instead.isWhole { return .pass(instead) }
-        guard hasSuspect, !attempts.isReplayed else { return .fail(problem) }
+        guard hasSuspect, !attempts.hasNewToken else { return .fail(problem) }
         return .sendSuspect(newConnection: attempts.needsNewConnection)
     }
 
@@ -133,7 +133,7 @@ struct Exchange {
         callStatus = findings.callStatus
         if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(.unaskedUpgrade) }
         let wantsToken = findings.isTokenRefused && request.replaysUnauthorized
-        if findings.canSendAgain, findings.wantsNonce || wantsToken, !attempts.wasRefused {
+        if findings.canReplay, findings.wantsNonce || wantsToken, !attempts.wasRefused {
             attempts.wantsNonce = findings.wantsNonce
             // To read on, the stream must stay open. It would then send the rest of the request's body, which may
             // exceed `max_replay_bytes`. The body of a 401 that asks for a nonce is not read: it is rarely passed on.
@@ -142,7 +142,7 @@ struct Exchange {
             return readsOn ? .read : .stop
         }
         awaitsStatus = findings.awaitsStatus
-        if awaitsStatus, findings.canSendAgain, request.replaysUnauthorized, !attempts.wasRefused {
+        if awaitsStatus, findings.canReplay, request.replaysUnauthorized, !attempts.wasRefused {
             state = .announced(HeldAnswer(head: copy answer))
             pause = .turn
             return .read
@@ -230,20 +230,20 @@ struct Exchange {
 
     /// - Parameters:
     ///   - isTokenRefused: whether the trailers refuse the token, and a newer token may help.
-    ///   - canSendAgain: whether the body sent so far is kept.
+    ///   - canReplay: whether the body sent so far is kept.
     ///   - token: token of the request; `nil` without one.
     mutating func ended(
-        _ end: UpstreamEnd, isTokenRefused: Bool = false, canSendAgain: Bool, token: AccessToken?
+        _ end: UpstreamEnd, isTokenRefused: Bool = false, canReplay: Bool, token: AccessToken?
     ) -> Action {
         if let outcome {
             self.outcome = nil
             return outcome
         }
         switch state {
-        case .refused(let answer): return sendAfterRefusal(answer, end, token)
+        case .refused(let answer): return replayAfterRefusal(answer, end, token)
         case .announced(let answer) where end.error == nil:
             pause = .none
-            if isTokenRefused, canSendAgain { return sendAfterRefusal(answer, end, token) }
+            if isTokenRefused, canReplay { return replayAfterRefusal(answer, end, token) }
             return .pass(answer.ended(by: end))
         case .answered, .switched:
             guard let error = end.error else { return .finish }
@@ -252,19 +252,19 @@ struct Exchange {
             break
         }
         guard let error = end.error else { return .fail(Problem(.responseCut)) }
-        if error.kind == .http2Missing { return .sendAgain(newConnection: false) }
-        guard canSendAgain else { return .fail(Problem(error)) }
+        if error.kind == .http2Missing { return .replay(newConnection: false) }
+        guard canReplay else { return .fail(Problem(error)) }
         if error.kind == .withheld, attempts.renew() {
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
         }
         let isStale = error.kind == .connectionLost && end.wasReused && request.isIdempotent
-        guard isStale || end.isUnprocessed, attempts.retry() else { return .fail(Problem(error)) }
-        return .sendAgain(newConnection: !end.isUnprocessed)
+        guard isStale || end.isUnprocessed, attempts.replayOnNewConnection() else { return .fail(Problem(error)) }
+        return .replay(newConnection: !end.isUnprocessed)
     }
 
-    /// Sends the request again after a held answer: at once with that answer's nonce, or after a wait for a new token.
-    mutating func sendAfterRefusal(_ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?) -> Action {
-        if attempts.replay() { return .sendAgain(newConnection: false) }
+    /// Replays the request after a held answer: at once with that answer's nonce, or after a wait for a new token.
+    mutating func replayAfterRefusal(_ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?) -> Action {
+        if attempts.replayAfterRefusal() { return .replay(newConnection: false) }
         if end.error?.kind != .aborted { state = .refused(held.ended(by: end)) }
         return .awaitToken(insteadOf: token)
     }

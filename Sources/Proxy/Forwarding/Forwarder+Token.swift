@@ -44,7 +44,7 @@ extension Forwarder {
             context.token = token
             perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
         case .failure(.needsAuthentication)
-        where !context.exchange.attempts.isReplayed && TokenPhase.goesWithoutToken(&context):
+        where !context.exchange.attempts.hasNewToken && TokenPhase.goesWithoutToken(&context):
             context.token = nil
             perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
         case .failure(let error):

@@ -143,26 +143,26 @@ extension Forwarder {
         }
     }
 
-    private func join(_ upstream: StreamSocket) throws(TransportError) {
-        let localAddress = OwnConnections.add(upstream)
+    private func join(_ target: StreamSocket) throws(TransportError) {
+        let localAddress = OwnConnections.add(target)
         do throws(SystemError) {
             try stream.handOver { program, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
                     program: TunnelSide(program.stream, isEnding: program.isEnding, hasEnded: program.hasEnded),
-                    upstream: TunnelSide(upstream), loop: shard.loop,
+                    target: TunnelSide(target), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
                     ended: { [unowned self] isCut in
                         OwnConnections.remove(localAddress)
                         tunnelEnded(isCut)
                     })
-                try upstream.register(tunnel)
+                try target.register(tunnel)
                 var head = ByteBuffer()
                 head.append(unsent)
                 if !context.exchange.isAnswered, context.sender.redirected == nil {
                     head.append("HTTP/1.1 200 Connection established\r\n\r\n")
                 }
                 tunnel.toProgram.begin(with: head.bytes, counts: false)
-                tunnel.toUpstream.begin(with: received, counts: true)
+                tunnel.toTarget.begin(with: received, counts: true)
                 context.tunnel = tunnel
             }
         } catch {
@@ -183,13 +183,13 @@ extension Forwarder {
         context.exchange.pieceCame()
         keepTime()
         RecordPhase.bytesPassed(
-            context, toUpstream: tunnel.toUpstream.newBytes(), toProgram: tunnel.toProgram.newBytes())
+            context, sent: tunnel.toTarget.newBytes(), received: tunnel.toProgram.newBytes())
     }
 
     private func tunnelEnded(_ isCut: Bool) {
         guard let tunnel = context.tunnel else { return }
         RecordPhase.bytesPassed(
-            context, toUpstream: tunnel.toUpstream.newBytes(), toProgram: tunnel.toProgram.newBytes())
+            context, sent: tunnel.toTarget.newBytes(), received: tunnel.toProgram.newBytes())
         settle(stream.progress)
         stream.close(cut: isCut)
     }

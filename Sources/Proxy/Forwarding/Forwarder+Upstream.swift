@@ -16,15 +16,15 @@ extension Forwarder: UpstreamStreamDelegate {
         guard let destination = context.admitted.destination, let to = context.upstream else {
             return perform(.fail(.internalError))
         }
-        if context.exchange.isSentAgain || context.exchange.attempts.renewals > 0 {
+        if context.exchange.isReplay || context.exchange.attempts.renewals > 0 {
             guard stream.rewindBody() else {
                 let error = TransportError(.internal, message: "a part of the request's body is gone")
                 return perform(.fail(Problem(error)))
             }
-            context.ledger.wasReplayed = context.exchange.isSentAgain
+            context.ledger.wasReplayed = context.exchange.isReplay
         }
         if context.token != nil {
-            context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected
+            context.ledger.injection = context.exchange.attempts.hasNewToken ? .replayed : .injected
         }
         var request = UpstreamRequest(destination.origin, context.exchange.request, needsNewConnection: newConnection)
         let user = context.admitted.caller.user
@@ -37,14 +37,14 @@ extension Forwarder: UpstreamStreamDelegate {
         keepTime()
         let end = to.begin(request, for: self) {
             upstreamStream = $0
-            if context.mark != nil { context.ledger.times.isHTTP2 = $0.isHTTP2 }
+            if context.span != nil { context.ledger.times.isHTTP2 = $0.isHTTP2 }
         }
         if let end { upstreamEnded(end) }
     }
 
-    /// Sends the request again. If it carried a token, it gets the current token: the former may have expired (rules 1
+    /// Sends the request once more. If it carried a token, it gets the current token: the former may have expired (rules 1
     /// and 7). If no token is valid, the request waits for one first.
-    func sendAgain(newConnection: Bool) {
+    func replay(newConnection: Bool) {
         if context.token != nil, let upstream = context.upstream {
             guard let token = upstream.currentToken(of: context.oauthClient) else { return awaitToken(insteadOf: nil) }
             context.token = token
@@ -104,7 +104,7 @@ extension Forwarder: UpstreamStreamDelegate {
         switch try? stream.readBody(into: &bytes) {
         case .bytes(let count):
             context.ledger.bytesSwitched += UInt64(count)
-            RecordPhase.bytesPassed(context, toUpstream: UInt64(count))
+            RecordPhase.bytesPassed(context, sent: UInt64(count))
             context.exchange.pieceCame()
             return .bytes(count)
         case .wait: return .wait
@@ -118,7 +118,7 @@ extension Forwarder: UpstreamStreamDelegate {
         }
     }
 
-    var mayRepeat: Bool { context.exchange.mayRepeat && stream.progress.canRewind }
+    var mayReplay: Bool { context.exchange.mayReplay && stream.progress.canRewind }
 
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])] { EditHeadPhase.trailers(context) }
 
@@ -170,9 +170,9 @@ extension Forwarder: UpstreamStreamDelegate {
             RecordPhase.report(error, &context)
         }
         let isTokenRefused = context.exchange.request.isGRPC && JudgePhase.isTokenRefused(by: end, &context)
-        let canSendAgain = (end.error != nil || isTokenRefused) && stream.progress.canRewind
+        let canReplay = (end.error != nil || isTokenRefused) && stream.progress.canRewind
         let action = context.exchange.ended(
-            end, isTokenRefused: isTokenRefused, canSendAgain: canSendAgain, token: context.token)
+            end, isTokenRefused: isTokenRefused, canReplay: canReplay, token: context.token)
         if case .finish = action { finish(trailers: end.trailers) } else { perform(action) }
     }
 }

@@ -134,9 +134,9 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
         case .sendSuspect(let needsNewConnection):
             context.token = context.oauthClient?.currentToken()
             send(newConnection: needsNewConnection)
-        case .sendAgain(let needsNewConnection):
+        case .replay(let needsNewConnection):
             endUpstream()
-            sendAgain(newConnection: needsNewConnection)
+            replay(newConnection: needsNewConnection)
         case .resumeAnswer:
             context.exchange.resume()
             AnswerPhase.writeHeldHead(&context)

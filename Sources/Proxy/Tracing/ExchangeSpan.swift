@@ -4,7 +4,7 @@ import Reactor
 
 /// The span of one request. It is recorded on the loop and converted off the loop.
 struct ExchangeSpan: Sendable {
-    private let mark: SpanContext
+    private let context: SpanContext
     private let record: RequestRecord
 
     /// Limits in bytes. Longer values are cut, because spans wait in memory.
@@ -12,8 +12,8 @@ struct ExchangeSpan: Sendable {
     private static let longestHost = 256
     private static let longestMethod = 64
 
-    init(_ mark: SpanContext, _ record: RequestRecord) {
-        self.mark = mark
+    init(_ context: SpanContext, _ record: RequestRecord) {
+        self.context = context
         var record = record
         record.path = Self.cut(record.path, Self.longestPath)
         record.host = Self.cut(record.host, Self.longestHost)
@@ -39,7 +39,7 @@ struct ExchangeSpan: Sendable {
         let isKnown = Self.methods.contains(method)
         let start = record.startedAt.sinceEpoch
         var span = TraceSpan(
-            mark, isKnown ? method : "HTTP", record.origin == nil ? .server : .client, start: start,
+            context, isKnown ? method : "HTTP", record.origin == nil ? .server : .client, start: start,
             end: Self.time(start, record.duration))
         span.add("http.request.method", .text(isKnown ? method : "_OTHER"))
         if !isKnown, !method.isEmpty { span.add("http.request.method_original", .text(method)) }

@@ -5,5 +5,5 @@ package struct ExchangeSpans: Sendable {
     /// Called after a recorded request has ended.
     var ended: @Sendable (ExchangeSpan) -> Void
     /// Called when a recorded request begins or ends a wait for a token of `client`.
-    var waits: @Sendable (_ client: String, _ mark: SpanContext, _ isWaiting: Bool) -> Void = { _, _, _ in }
+    var waits: @Sendable (_ client: String, _ span: SpanContext, _ isWaiting: Bool) -> Void = { _, _, _ in }
 }

@@ -27,10 +27,10 @@ enum PendingSpan: Sendable {
 extension TraceSpan {
     /// Creates the span of a token request that has just ended.
     /// - Parameter origin: origin of the token endpoint. The span omits the path, which may identify the caller.
-    init(_ mark: SpanContext, _ report: TokenRequestReport, origin: Origin?, status: Int?) {
+    init(_ context: SpanContext, _ report: TokenRequestReport, origin: Origin?, status: Int?) {
         let end = WallTime.now
         self.init(
-            mark, "token request", .client, start: (end - report.duration).sinceEpoch, end: end.sinceEpoch)
+            context, "token request", .client, start: (end - report.duration).sinceEpoch, end: end.sinceEpoch)
         attributes = [
             .init("heimdallr.client", .text(report.client)), .init("heimdallr.grant_type", .text(report.grantType)),
             .init("heimdallr.result", .text(report.result.rawValue)),

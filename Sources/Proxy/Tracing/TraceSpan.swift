@@ -33,7 +33,7 @@ struct TraceSpan: Sendable, Equatable {
         var attributes: [Attribute]
     }
 
-    var mark: SpanContext
+    var context: SpanContext
     var name: String
     var kind: Kind
     /// Nanoseconds since 1970.
@@ -43,8 +43,8 @@ struct TraceSpan: Sendable, Equatable {
     var events: [Event] = []
     var isError = false
 
-    init(_ mark: SpanContext, _ name: String, _ kind: Kind, start: UInt64, end: UInt64) {
-        self.mark = mark
+    init(_ context: SpanContext, _ name: String, _ kind: Kind, start: UInt64, end: UInt64) {
+        self.context = context
         self.name = name
         self.kind = kind
         self.start = start

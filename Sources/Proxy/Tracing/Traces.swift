@@ -115,7 +115,7 @@ package final class Traces: Sendable {
         guard let exporter = plan.exporter else { return nil }
         return ExchangeSpans(
             sampler: plan.sampler, ended: { exporter.take(.exchange($0)) },
-            waits: { [weak self] client, mark, isWaiting in self?.waits(client, mark, isWaiting) })
+            waits: { [weak self] client, span, isWaiting in self?.waits(client, span, isWaiting) })
     }
 
     /// Sends the remaining spans for at most `limit`. Waits for former exporters, then ends.
@@ -134,15 +134,15 @@ package final class Traces: Sendable {
 
     // MARK: Token requests
 
-    private func waits(_ client: String, _ mark: SpanContext, _ isWaiting: Bool) {
+    private func waits(_ client: String, _ span: SpanContext, _ isWaiting: Bool) {
         state.withLock { state in
-            var marks = state.waiting[client] ?? []
+            var spans = state.waiting[client] ?? []
             if isWaiting {
-                if marks.count < Self.mostWaiting { marks.append(mark) }
-            } else if let index = marks.firstIndex(of: mark) {
-                marks.remove(at: index)
+                if spans.count < Self.mostWaiting { spans.append(span) }
+            } else if let index = spans.firstIndex(of: span) {
+                spans.remove(at: index)
             }
-            state.waiting[client] = marks.isEmpty ? nil : marks
+            state.waiting[client] = spans.isEmpty ? nil : spans
         }
     }
 
@@ -155,7 +155,7 @@ package final class Traces: Sendable {
         let (plan, parent) = state.withLock { ($0.plan, $0.waiting[report.client]?.first) }
         guard let exporter = plan.exporter else { return }
         guard parent != nil || plan.sampler.takes(.random(in: .min ... .max)) else { return }
-        let mark = parent.map { SpanContext(below: $0.traceParent, isRemote: false) } ?? SpanContext()
-        exporter.take(.other(TraceSpan(mark, report, origin: origin, status: status)))
+        let span = parent.map { SpanContext(below: $0.traceParent, isRemote: false) } ?? SpanContext()
+        exporter.take(.other(TraceSpan(span, report, origin: origin, status: status)))
     }
 }

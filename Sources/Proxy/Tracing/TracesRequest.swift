@@ -24,9 +24,9 @@ enum TracesRequest {
     }
 
     private static func write(_ span: TraceSpan, to writer: inout ProtobufWriter) {
-        writer.identifier(1, span.mark.trace.high, span.mark.trace.low)
-        writer.identifier(2, span.mark.span)
-        if let parent = span.mark.parent { writer.identifier(4, parent) }
+        writer.identifier(1, span.context.trace.high, span.context.trace.low)
+        writer.identifier(2, span.context.span)
+        if let parent = span.context.parent { writer.identifier(4, parent) }
         writer.text(5, span.name)
         writer.number(6, span.kind.rawValue)
         writer.fixed64(7, span.start)
@@ -41,8 +41,8 @@ enum TracesRequest {
         }
         if span.isError { writer.message(15) { $0.number(3, statusError) } }
         // Bit 9 says whether the parent is remote; bit 8 says that bit 9 is valid.
-        let isRemote: UInt32 = span.mark.isParentRemote ? 0x200 : 0
-        writer.fixed32(16, UInt32(span.mark.flags.rawValue) | 0x100 | isRemote)
+        let isRemote: UInt32 = span.context.isParentRemote ? 0x200 : 0
+        writer.fixed32(16, UInt32(span.context.flags.rawValue) | 0x100 | isRemote)
     }
 
     /// The number of `STATUS_CODE_ERROR`.

@@ -105,22 +105,22 @@ private final class AllowedConnection: ReadinessHandler {
     private func dialled(_ result: Result<StreamSocket, TransportError>) {
         attempt = nil
         switch result {
-        case .success(let upstream): join(upstream)
+        case .success(let target): join(target)
         case .failure(let error): end("\(error)")
         }
     }
 
-    private func join(_ upstream: StreamSocket) {
-        localAddress = OwnConnections.add(upstream)
+    private func join(_ target: StreamSocket) {
+        localAddress = OwnConnections.add(target)
         let tunnel = Tunnel(
-            program: TunnelSide(program), upstream: TunnelSide(upstream), loop: loop, progressed: {},
+            program: TunnelSide(program), target: TunnelSide(target), loop: loop, progressed: {},
             ended: { [unowned self] isCut in
                 if isCut { program.resetOnClose() }
                 end(nil)
             })
         self.tunnel = tunnel
         do throws(SystemError) {
-            try upstream.register(tunnel)
+            try target.register(tunnel)
             try program.register(self)
         } catch { return end("\(error)") }
         tunnel.pump()

@@ -4,8 +4,8 @@ import Reactor
 /// passed on, and the other direction continues. Loop's thread only.
 final class Tunnel: ReadinessHandler, NextTurnHandler {
     private let program: TunnelSide
-    private let upstream: TunnelSide
-    let toUpstream: TunnelFlow
+    private let target: TunnelSide
+    let toTarget: TunnelFlow
     let toProgram: TunnelFlow
     private let loop: EventLoop
     private let progressed: () -> Void
@@ -16,13 +16,13 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     private var isScheduled = false
 
     init(
-        program: TunnelSide, upstream: TunnelSide, loop: EventLoop, progressed: @escaping () -> Void,
+        program: TunnelSide, target: TunnelSide, loop: EventLoop, progressed: @escaping () -> Void,
         ended: @escaping (Bool) -> Void
     ) {
         self.program = program
-        self.upstream = upstream
-        toUpstream = TunnelFlow(from: program, to: upstream)
-        toProgram = TunnelFlow(from: upstream, to: program)
+        self.target = target
+        toTarget = TunnelFlow(from: program, to: target)
+        toProgram = TunnelFlow(from: target, to: program)
         self.loop = loop
         self.progressed = progressed
         self.ended = ended
@@ -30,7 +30,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
 
     func programReady(_ readiness: Readiness) { note(readiness, program) }
 
-    func ready(_ readiness: Readiness) { note(readiness, upstream) }
+    func ready(_ readiness: Readiness) { note(readiness, target) }
 
     private func note(_ readiness: Readiness, _ side: TunnelSide) {
         guard ended != nil else { return }
@@ -50,7 +50,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         if let last { return finish(last) }
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
         var isUnfinished = false
-        switch toUpstream.move(&scratch) {
+        switch toTarget.move(&scratch) {
         case .idle: break
         case .more: isUnfinished = true
         case .failed(let side): return fail(side)
@@ -61,13 +61,13 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         case .failed(let side): return fail(side)
         }
         noteProgress()
-        if toUpstream.isDone, toProgram.isDone { return end(cut: false) }
+        if toTarget.isDone, toProgram.isDone { return end(cut: false) }
         if isUnfinished { goOnNextTurn() }
     }
 
     private func noteProgress() {
-        guard toUpstream.hasMoved || toProgram.hasMoved else { return }
-        (toUpstream.hasMoved, toProgram.hasMoved) = (false, false)
+        guard toTarget.hasMoved || toProgram.hasMoved else { return }
+        (toTarget.hasMoved, toProgram.hasMoved) = (false, false)
         progressed()
     }
 
@@ -80,7 +80,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     /// Sends the failed side's last bytes (RFC 9110, section 9.3.6). Then ends.
     private func fail(_ side: TunnelSide) {
         side.note(.failed)
-        let flow = last ?? (side === program ? toUpstream : toProgram)
+        let flow = last ?? (side === program ? toTarget : toProgram)
         last = flow
         finish(flow)
     }
@@ -91,7 +91,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         noteProgress()
         switch step {
         case .more: goOnNextTurn()
-        // The program still has to take bytes. Those of a program that was reset do not wait for the upstream.
+        // The program still has to take bytes. Those of a program that was reset do not wait for the target.
         case .idle where flow === toProgram && !flow.isDone: break
         case .idle, .failed: end(cut: true)
         }
@@ -103,9 +103,9 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         guard let ended else { return }
         self.ended = nil
         if cut {
-            for side in [program, upstream] where side.stream.unacknowledged <= 0 { side.stream.resetOnClose() }
+            for side in [program, target] where side.stream.unacknowledged <= 0 { side.stream.resetOnClose() }
         }
-        upstream.stream.close()
-        ended(cut && last !== toUpstream)
+        target.stream.close()
+        ended(cut && last !== toTarget)
     }
 }

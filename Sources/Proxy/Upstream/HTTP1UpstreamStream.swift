@@ -185,7 +185,7 @@ final class HTTP1UpstreamStream: UpstreamStream, CarrierOwner, NextTurnHandler {
     }
 
     func carrierIsSilent(_ carrier: Carrier) {
-        guard let delegate, !machine.isAnswered, delegate.mayRepeat else { return }
+        guard let delegate, !machine.isAnswered, delegate.mayReplay else { return }
         tell(Over(.connectionLost, "the server acknowledged nothing of the request"))
     }
 

@@ -104,7 +104,7 @@ final class Upstream {
     func currentToken(of client: Heimdallr?) -> AccessToken? { client?.currentToken(for: resource) }
 
     /// Reports a 401 or UNAUTHENTICATED for this token.
-    /// - Returns: whether a newer token may come, so that the request should be sent again.
+    /// - Returns: whether a newer token may come, so that the request should be replayed.
     func refused(_ token: AccessToken, of client: Heimdallr?, saysInvalid: Bool, isReplay: Bool) -> Bool {
         client?.refused(token, by: resource, saysInvalid: saysInvalid, isReplay: isReplay) ?? false
     }

@@ -117,7 +117,7 @@ public final class UpstreamProbe: UpstreamStreamDelegate {
 
     var hasTokenEnded: Bool { false }
     var isWanted: Bool { true }
-    var mayRepeat: Bool { false }
+    var mayReplay: Bool { false }
     func upstreamConnected(isReused: Bool) {}
     func answerRoom() -> Int { 64 << 10 }
     func mayReadAhead() -> Bool { false }

@@ -109,8 +109,8 @@ protocol UpstreamStreamDelegate: AnyObject {
     var hasTokenEnded: Bool { get }
     /// Whether the program still waits for the answer and has not ended its side.
     var isWanted: Bool { get }
-    /// Whether the request may be sent again if its connection, which has served others before, was lost.
-    var mayRepeat: Bool { get }
+    /// Whether the request may be replayed if its connection, which has served others before, was lost.
+    var mayReplay: Bool { get }
     /// Appends the request's head without framing fields and without the blank line.
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep
     /// Receives the head of an interim answer, of 101, or of the final answer.

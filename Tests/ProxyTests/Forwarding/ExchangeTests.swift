@@ -41,7 +41,7 @@ struct ExchangeTests {
     private func ended(
         _ exchange: inout Exchange, _ error: TransportError? = nil, reused: Bool = true, again: Bool = true
     ) -> String {
-        text(exchange.ended(UpstreamEnd(error: error, wasReused: reused), canSendAgain: again, token: nil))
+        text(exchange.ended(UpstreamEnd(error: error, wasReused: reused), canReplay: again, token: nil))
     }
 
     private func failure(_ error: TransportError) -> String { text(.fail(Problem(error))) }
@@ -70,7 +70,7 @@ struct ExchangeTests {
 
     @Test func `a held 401 whose body stalls is not waited for`() throws {
         var exchange = exchange { $0.replaysUnauthorized = true }
-        let findings = Exchange.Findings(isTokenRefused: true, canSendAgain: true, isRequestComplete: true)
+        let findings = Exchange.Findings(isTokenRefused: true, canReplay: true, isRequestComplete: true)
         _ = exchange.judge(try head(401, "Content-Length: 9"), findings)
         #expect(text(exchange.deadlinePassed(nil)) == "awaitToken")
         exchange.awaitToken()
@@ -83,26 +83,26 @@ struct ExchangeTests {
             $0.isGRPC = true
             $0.replaysUnauthorized = true
         }
-        let findings = Exchange.Findings(awaitsStatus: true, canSendAgain: true, isRequestComplete: true)
+        let findings = Exchange.Findings(awaitsStatus: true, canReplay: true, isRequestComplete: true)
         #expect(exchange.judge(try head(200, "Transfer-Encoding: chunked"), findings) == .read)
         #expect(ended(&exchange, TransportError(.responseTruncated, message: "")) == "fail responseCut")
     }
 
     @Test func `a nonce is used once, at once, and its 401 is not read`() throws {
         let refusal = try head(401, "Content-Length: 2")
-        let findings = Exchange.Findings(wantsNonce: true, canSendAgain: true, isRequestComplete: true)
+        let findings = Exchange.Findings(wantsNonce: true, canReplay: true, isRequestComplete: true)
         var exchange = exchange()
         #expect(exchange.judge(refusal, findings) == .stop)
-        #expect(ended(&exchange, TransportError(.aborted, message: "")) == "sendAgain(newConnection: false)")
-        #expect(exchange.isSentAgain)
+        #expect(ended(&exchange, TransportError(.aborted, message: "")) == "replay(newConnection: false)")
+        #expect(exchange.isReplay)
         exchange.ask()
         #expect(exchange.judge(refusal, findings) == .forward)
     }
 
     @Test func `a request goes twice at most, in whatever order a nonce and a new token are asked for`() throws {
         let refusal = try head(401, "Content-Length: 0")
-        let nonce = Exchange.Findings(wantsNonce: true, canSendAgain: true, isRequestComplete: true)
-        let token = Exchange.Findings(isTokenRefused: true, canSendAgain: true, isRequestComplete: true)
+        let nonce = Exchange.Findings(wantsNonce: true, canReplay: true, isRequestComplete: true)
+        let token = Exchange.Findings(isTokenRefused: true, canReplay: true, isRequestComplete: true)
         for (first, second) in [(nonce, token), (token, nonce), (token, token), (nonce, nonce)] {
             var exchange = exchange { $0.replaysUnauthorized = true }
             #expect(exchange.judge(refusal, first) != .forward)
@@ -116,7 +116,7 @@ struct ExchangeTests {
     @Test func `without a new token the 401 is the answer, unless somebody can sign in`() throws {
         func held(whole: Bool = true) throws -> Exchange {
             var exchange = exchange { $0.replaysUnauthorized = true }
-            let findings = Exchange.Findings(isTokenRefused: true, canSendAgain: true, isRequestComplete: true)
+            let findings = Exchange.Findings(isTokenRefused: true, canReplay: true, isRequestComplete: true)
             _ = exchange.judge(try head(401, "Content-Length: 2"), findings)
             #expect(exchange.hold([0x6E, 0x6F].span) == true)
             _ = ended(&exchange, whole ? nil : Self.lost)

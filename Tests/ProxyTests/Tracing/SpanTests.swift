@@ -42,7 +42,7 @@ struct SpanTests {
         let (sent, spans) = try await exchange(share: share, fields: fields)
         #expect(sent.values("traceparent") == [Self.unsampled])
         #expect(sent.values("tracestate") == ["a=1, b=2", "c=3"])
-        #expect(spans.filter { $0.mark.parent != nil }.isEmpty)
+        #expect(spans.filter { $0.context.parent != nil }.isEmpty)
     }
 
     @Test(arguments: [nil, 0.0])
@@ -68,9 +68,9 @@ struct SpanTests {
         let fields = ["traceparent: \(Self.parent)", "tracestate: a=1, b=2", "tracestate: c=3"]
         let (sent, spans) = try await exchange(share: share, fields: fields)
         let span = try #require(spans.first)
-        #expect(hex(span.mark.trace.high) + hex(span.mark.trace.low) == Self.trace)
-        #expect(span.mark.parent.map { hex($0) } == Self.span)
-        let own = hex(span.mark.span)
+        #expect(hex(span.context.trace.high) + hex(span.context.trace.low) == Self.trace)
+        #expect(span.context.parent.map { hex($0) } == Self.span)
+        let own = hex(span.context.span)
         #expect(own != Self.span)
         #expect(sent.values("traceparent") == ["00-\(Self.trace)-\(own)-01"])
         #expect(sent.values("tracestate") == ["a=1, b=2", "c=3"])
@@ -87,9 +87,9 @@ struct SpanTests {
     func restart(fields: [String]) async throws {
         let (sent, spans) = try await exchange(share: 1, fields: fields)
         let span = try #require(spans.first)
-        let trace = hex(span.mark.trace.high) + hex(span.mark.trace.low)
-        #expect(trace != Self.trace && span.mark.parent == nil)
-        #expect(sent.values("traceparent") == ["00-\(trace)-\(hex(span.mark.span))-03"])
+        let trace = hex(span.context.trace.high) + hex(span.context.trace.low)
+        #expect(trace != Self.trace && span.context.parent == nil)
+        #expect(sent.values("traceparent") == ["00-\(trace)-\(hex(span.context.span))-03"])
         #expect(sent.values("tracestate").isEmpty)
     }
 
@@ -202,7 +202,7 @@ struct SpanTests {
         #expect(span.attributes.contains(.init("network.protocol.version", .text("2"))))
         #expect(span.attributes.contains(.init("url.full", .text("https://localhost:\(nginx.httpsPort)/"))))
         #expect(span.events.map(\.name).suffix(2) == ["connect", "first_byte"])
-        let own = hex(span.mark.span)
+        let own = hex(span.context.span)
         #expect(origin.requests.first?.values("traceparent") == ["00-\(Self.trace)-\(own)-01"])
         #expect(origin.requests.first?.values("tracestate") == ["a=1"])
     }

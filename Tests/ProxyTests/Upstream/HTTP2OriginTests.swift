@@ -35,7 +35,7 @@ struct HTTP2OriginTests {
         func upstreamConnected(isReused: Bool) {}
         var hasTokenEnded: Bool { false }
         var isWanted: Bool { true }
-        var mayRepeat: Bool { false }
+        var mayReplay: Bool { false }
         func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
             output.append(Array(head.utf8))
             return step

@@ -131,7 +131,7 @@ enum AnswerPhase {
 
     static func noteSent(_ count: Int, _ context: inout Context) {
         context.ledger.bytesSent += UInt64(count)
-        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, toProgram: UInt64(count)) }
+        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, received: UInt64(count)) }
     }
 
     // MARK: An answer of the proxy

@@ -29,7 +29,7 @@ enum EditHeadPhase {
             output.append(form.isHTTP2 ? "TE: trailers\r\n" : "Connection: TE\r\nTE: trailers\r\n")
         }
         output.append(upstream.rule.injection.setLines)
-        if let mark = context.mark { trace(mark, dropped, to: &output) }
+        if let span = context.span { trace(span, dropped, to: &output) }
         if !entries.isEmpty { inject(entries, upstream, context.token, to: &output) }
         var isSigned = true
         if let token = context.token, let key = token.binding {
@@ -115,10 +115,10 @@ enum EditHeadPhase {
         var takesTrailers = context.exchange.request.isGRPC
         let expectsContinue = context.exchange.request.expectsContinue
         let dropsAuthorization = upstream.exchangesCallers
-        let mark = context.mark
+        let span = context.span
         context.stream.request.with { head, bytes in
             for field in head.fields {
-                if let mark, mark.replaces(field) { continue }
+                if let span, span.replaces(field) { continue }
                 if field.isHopByHop || field.known == .host {
                     if field.known == .te, bytes[field.value].equalsIgnoringCase(trailersCoding) {
                         takesTrailers = true
@@ -150,9 +150,9 @@ enum EditHeadPhase {
 
     /// Writes the request's position in its trace (W3C Trace Context).
     /// - Parameter dropped: fields that the configuration sets or removes. Writes nothing if they name `traceparent`.
-    private static func trace(_ mark: SpanContext, _ dropped: FieldNames, to output: inout ByteBuffer) {
+    private static func trace(_ span: SpanContext, _ dropped: FieldNames, to output: inout ByteBuffer) {
         guard !dropped.contains(traceparent.span) else { return }
-        let text = mark.traceParent.text
+        let text = span.traceParent.text
         output.append("traceparent: ")
         output.append(text.span)
         output.append("\r\n")

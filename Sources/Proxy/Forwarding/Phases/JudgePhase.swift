@@ -14,7 +14,7 @@ enum JudgePhase {
         let isCall = context.exchange.request.isGRPC && !answer.isInterim
         if !answer.isInterim { context.ledger.times.answer(context.shard.loop.now) }
         var findings = Exchange.Findings(
-            canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
+            canReplay: progress.canRewind, isRequestComplete: progress.isRequestComplete)
         if isCall { findings.callStatus = GRPCStatus(answer) }
         // Only a next proxy answers 407 (RFC 9110, section 15.5.8). The program would take it for this proxy's.
         if answer.status == 407, let settings = context.upstream?.rule.settings, settings.proxy != .none,
@@ -86,13 +86,13 @@ enum JudgePhase {
 
     private static func noteRefusal(saysInvalid: Bool, _ context: Context) -> Bool {
         guard let token = context.token, let upstream = context.upstream else { return false }
-        let isReplay = context.exchange.attempts.isReplayed
+        let isReplay = context.exchange.attempts.hasNewToken
         return upstream.refused(token, of: context.oauthClient, saysInvalid: saysInvalid, isReplay: isReplay)
     }
 
     private static func noteAcceptance(_ context: Context) {
         guard let token = context.token, let upstream = context.upstream else { return }
-        upstream.accepted(token, of: context.oauthClient, isReplay: context.exchange.attempts.isReplayed)
+        upstream.accepted(token, of: context.oauthClient, isReplay: context.exchange.attempts.hasNewToken)
     }
 
     /// Whether a person has to sign in again. The program then gets a problem that says so, not the upstream's refusal.

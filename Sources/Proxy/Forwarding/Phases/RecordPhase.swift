@@ -12,15 +12,15 @@ enum RecordPhase {
     static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
         context.installed.requestEnded(result(context, progress), slot: slot(context))
-        let mark = context.mark
+        let span = context.span
         let auditSink = audit(context) == nil ? nil : shard.observer.audit
-        let isWritten = shard.observer.accessLog != nil || auditSink != nil || mark != nil
+        let isWritten = shard.observer.accessLog != nil || auditSink != nil || span != nil
         if shard.observer.keepsRequests { keep(&context, isWritten: isWritten) }
         guard isWritten else { return }
         let record = record(&context)
         shard.observer.accessLog?(record)
         auditSink?(record)
-        if let mark, let spans = shard.observer.spans { spans.ended(ExchangeSpan(mark, record)) }
+        if let span, let spans = shard.observer.spans { spans.ended(ExchangeSpan(span, record)) }
     }
 
     // MARK: Counters
@@ -45,8 +45,8 @@ enum RecordPhase {
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass. Such connections may last for days.
-    static func bytesPassed(_ context: borrowing Context, toUpstream: UInt64 = 0, toProgram: UInt64 = 0) {
-        context.installed.metrics.moved(slot: slot(context), sent: toUpstream, received: toProgram)
+    static func bytesPassed(_ context: borrowing Context, sent: UInt64 = 0, received: UInt64 = 0) {
+        context.installed.metrics.moved(slot: slot(context), sent: sent, received: received)
     }
 
     // MARK: The record
@@ -66,13 +66,13 @@ enum RecordPhase {
         record.isHTTP2 = ledger.times.isHTTP2
         record.version = context.exchange.request.version
         record.requestID = id
-        record.traceID = context.mark?.trace
+        record.traceID = context.span?.trace
         record.bytesSent = ledger.bytesSent
         record.bytesReceived =
             (context.exchange.isSwitched ? 0 : context.stream.progress.bodyTaken) + ledger.bytesSwitched
         if let tunnel = context.tunnel {
             record.bytesSent = tunnel.toProgram.count
-            record.bytesReceived = tunnel.toUpstream.count
+            record.bytesReceived = tunnel.toTarget.count
         }
         describeTimes(context, in: &record)
         record.audit = audit(context)

@@ -140,7 +140,7 @@ final class HTTP2Origin {
 
     private func next(for connection: HTTP2UpstreamConnection) -> Int? {
         func fits(_ exchange: HTTP2UpstreamStream) -> Bool {
-            !exchange.request.needsNewConnection || connection.marks.arrived >= exchange.began
+            !exchange.request.needsNewConnection || connection.notes.arrived >= exchange.began
         }
         return waiting.firstIndex { $0.isWanted && fits($0) } ?? waiting.firstIndex { fits($0) }
     }
@@ -203,7 +203,7 @@ final class HTTP2Origin {
 
     func remove(_ connection: HTTP2UpstreamConnection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
-        if connection.marks.hasWorked {
+        if connection.notes.hasWorked {
             dialMore()
         } else if connections.allSatisfy({ $0.isReady }) {
             // No request could begin on this connection, so a new connection would not help.

@@ -19,9 +19,9 @@ struct HTTP2Liveness {
 // Detection of a server or network that disappeared without closing the connection.
 extension HTTP2UpstreamConnection {
     /// Whether a request may begin on this connection. After a long silence of an idle connection, sends a PING and
-    /// returns `false`: a request that gets no answer can't be repeated, because the server may have processed it.
+    /// returns `false`: a request that gets no answer can't be replayed, because the server may have processed it.
     func isAlive(_ session: HTTP2Session) -> Bool {
-        guard exchanges.isEmpty, loop.now >= marks.heard + origin.liveness.probeAfter else { return true }
+        guard exchanges.isEmpty, loop.now >= notes.heard + origin.liveness.probeAfter else { return true }
         ask(session)
         return false
     }
@@ -29,23 +29,23 @@ extension HTTP2UpstreamConnection {
     /// Notes a request that ended without an answer. If the request began at least `doubtAfter` ago and the server has
     /// sent nothing since then, the connection may be dead and takes no further request.
     func gotNoAnswer(since opened: LoopTime) {
-        guard carrier != nil, marks.heard <= opened, loop.now >= opened + origin.liveness.doubtAfter else { return }
-        marks.isDoubtful = true
+        guard carrier != nil, notes.heard <= opened, loop.now >= opened + origin.liveness.doubtAfter else { return }
+        notes.isDoubtful = true
     }
 
-    /// Lets the requests that may be repeated use another connection.
+    /// Lets the requests that may be replayed use another connection.
     func carrierIsSilent(_ carrier: Carrier) {
-        marks.isDoubtful = true
+        notes.isDoubtful = true
         let error = TransportError(.connectionLost, message: "the server acknowledged nothing of the request")
         for exchange in exchanges.values.filter(\.mayMove) { exchange.tell(error) }
     }
 
     /// Whether a PING checks the connection before its next request.
-    var isProbed: Bool { marks.awaitsPong && exchanges.isEmpty }
+    var isProbed: Bool { notes.awaitsPong && exchanges.isEmpty }
 
     private func ask(_ session: HTTP2Session) {
-        marks.awaitsPong = true
-        marks.heard = loop.now
+        notes.awaitsPong = true
+        notes.heard = loop.now
         try? session.ping(1)
         scheduleFlush()
         setTimer()
@@ -53,7 +53,7 @@ extension HTTP2UpstreamConnection {
 
     /// Handles the server's answer to a PING.
     func answered() {
-        marks.awaitsPong = false
+        notes.awaitsPong = false
         setTimer()
         serveOthers()
     }
@@ -61,19 +61,19 @@ extension HTTP2UpstreamConnection {
     /// End of the time that the connection may stay silent.
     private var silentUntil: LoopTime {
         let liveness = origin.liveness
-        guard marks.awaitsPong else { return marks.heard + liveness.pingAfter }
-        return marks.heard + (exchanges.isEmpty ? liveness.probeWithin : liveness.pongWithin)
+        guard notes.awaitsPong else { return notes.heard + liveness.pingAfter }
+        return notes.heard + (exchanges.isEmpty ? liveness.probeWithin : liveness.pongWithin)
     }
 
     func setTimer() {
         guard let carrier else { return }
-        timer?.schedule(at: exchanges.isEmpty && !marks.awaitsPong ? carrier.youngUntil : silentUntil)
+        timer?.schedule(at: exchanges.isEmpty && !notes.awaitsPong ? carrier.youngUntil : silentUntil)
     }
 
     func timePassed() {
-        guard let session, !exchanges.isEmpty || marks.awaitsPong else { return restIfIdle() }
+        guard let session, !exchanges.isEmpty || notes.awaitsPong else { return restIfIdle() }
         guard loop.now >= silentUntil else { return setTimer() }
-        if marks.awaitsPong {
+        if notes.awaitsPong {
             return lost(TransportError(.connectionLost, message: "the server does not answer a PING"))
         }
         ask(session)

@@ -5,8 +5,8 @@ import Reactor
 // Processing of the received bytes. The session stops behind many decoded heads, so that they are handled first.
 extension HTTP2UpstreamConnection {
     func feed() -> Bool {
-        marks.heard = loop.now
-        marks.unprocessed = input.count
+        notes.heard = loop.now
+        notes.unprocessed = input.count
         do throws(HTTP2Error) {
             try input.withBytes { bytes throws(HTTP2Error) in try process(bytes) }
             return true
@@ -19,21 +19,21 @@ extension HTTP2UpstreamConnection {
     /// Processes the last bytes of `bytes`, as many as are unprocessed. The session may leave some behind its events.
     private func process(_ bytes: Span<UInt8>) throws(HTTP2Error) {
         guard let session else { return }
-        marks.unprocessed -= try session.receive(bytes.extracting(last: marks.unprocessed), at: loop.now)
-        marks.decoded += session.load.decoded
+        notes.unprocessed -= try session.receive(bytes.extracting(last: notes.unprocessed), at: loop.now)
+        notes.decoded += session.load.decoded
     }
 
     /// Handles the session's pending events.
     func dispatch() {
-        guard !marks.isDispatching, let session else { return }
-        marks.isDispatching = true
+        guard !notes.isDispatching, let session else { return }
+        notes.isDispatching = true
         var bytes = ByteBuffer()
         swap(&bytes, &input)
         var count = bytes.count
         while true {
             while let event = session.next() { handle(event, bytes.bytes.extracting(last: count), session) }
             guard session.load.isPaused, carrier != nil else { break }
-            count = marks.unprocessed
+            count = notes.unprocessed
             do throws(HTTP2Error) { try process(bytes.bytes) } catch {
                 lost(TransportError(.responseMalformed, message: "HTTP/2: \(error)"))
             }
@@ -41,7 +41,7 @@ extension HTTP2UpstreamConnection {
         bytes.removeAll()
         if bytes.capacity > Self.share / 4 { bytes.release() }
         if input.isEmpty { swap(&bytes, &input) }
-        marks.isDispatching = false
+        notes.isDispatching = false
         if carrier != nil, session.isFinished { lost(TransportError(.responseMalformed, message: "HTTP/2 failed")) }
     }
 }

@@ -7,31 +7,31 @@ import Reactor
 // Writing, at the end of the loop's turn: all requests of one turn share a write.
 extension HTTP2UpstreamConnection: TurnEndHandler, NextTurnHandler {
     func scheduleFlush() {
-        guard !marks.isFlushing, isReady else { return }
-        marks.isFlushing = true
+        guard !notes.isFlushing, isReady else { return }
+        notes.isFlushing = true
         loop.atTurnEnd(self)
     }
 
     func turnEnded() {
-        marks.isFlushing = false
+        notes.isFlushing = false
         dispatch()
         flush()
         dispatch()
     }
 
     func goOnNextTurn() {
-        guard !marks.isTurnScheduled else { return }
-        marks.isTurnScheduled = true
+        guard !notes.isTurnScheduled else { return }
+        notes.isTurnScheduled = true
         loop.atNextTurn(self)
     }
 
     func nextTurn() {
-        marks.isTurnScheduled = false
+        notes.isTurnScheduled = false
         if let carrier { carrierReady(carrier) }
     }
 
     private func flush() {
-        let wasBlocked = marks.isBlocked
+        let wasBlocked = notes.isBlocked
         var sent = 0
         while let carrier, let session {
             if output.isEmpty {
@@ -44,11 +44,11 @@ extension HTTP2UpstreamConnection: TurnEndHandler, NextTurnHandler {
                 output.consume(count)
                 sent += count
                 guard sent < Self.share else {
-                    marks.isBlocked = false
+                    notes.isBlocked = false
                     return goOnNextTurn()
                 }
             case .wouldBlock:
-                marks.isBlocked = true
+                notes.isBlocked = true
                 return takeBackHeads()
             // The server's last answer or GOAWAY may still be readable.
             case .failed: return goOnNextTurn()
@@ -58,7 +58,7 @@ extension HTTP2UpstreamConnection: TurnEndHandler, NextTurnHandler {
 
     /// Handles the end of all output.
     private func flushed(_ wasBlocked: Bool) {
-        marks.isBlocked = false
+        notes.isBlocked = false
         takeBackHeads()
         if wasBlocked { serveOthers() }
     }
@@ -87,9 +87,9 @@ extension HTTP2UpstreamConnection: TurnEndHandler, NextTurnHandler {
     /// streams. In the session, a head would wait with a token that may end meanwhile (rule 1). The requests wait at the
     /// origin instead.
     private func takeBackHeads() {
-        guard marks.hasNewHead, let session else { return }
-        marks.hasNewHead = false
-        guard marks.isBlocked || session.openStreams > session.peersMaxStreams else { return }
+        guard notes.hasNewHead, let session else { return }
+        notes.hasNewHead = false
+        guard notes.isBlocked || session.openStreams > session.peersMaxStreams else { return }
         let unsent = exchanges.filter { !session.hasSentHead(of: $0.key) }
         guard !unsent.isEmpty else { return }
         for (stream, exchange) in unsent {

@@ -9,7 +9,7 @@ import Reactor
 /// Sends all output of a turn together, at the turn's end. Handles the session's events one by one, never during a
 /// call from an exchange's delegate.
 final class HTTP2UpstreamConnection: CarrierOwner {
-    struct Marks {
+    struct Notes {
         var isFlushing = false
         var isTurnScheduled = false
         var isDispatching = false
@@ -79,7 +79,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var marks = Marks()
+    var notes = Notes()
     var timer: LoopTimer?
 
     init(_ origin: HTTP2Origin) {
@@ -89,7 +89,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     }
 
     var isReady: Bool { session != nil }
-    var hasServed: Bool { marks.hasServed }
+    var hasServed: Bool { notes.hasServed }
     /// The process's own number for the client certificate and key (`TLSMaterial.certificateID`).
     var certificateID: UInt64? { carrier?.certificateID }
 
@@ -106,7 +106,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
             return origin.failed(self, TransportError(.internal, message: "libnghttp2: out of memory"))
         }
         self.carrier = carrier
-        (marks.heard, marks.arrived) = (loop.now, loop.now)
+        (notes.heard, notes.arrived) = (loop.now, loop.now)
         let early = carrier.takeEarly()
         input.append(early)
         if !early.isEmpty, !feed() { return }
@@ -138,10 +138,10 @@ final class HTTP2UpstreamConnection: CarrierOwner {
 
     /// Whether a request may begin on this connection. Checks the socket first for GOAWAY or the connection's end.
     func takesRequest() -> Bool {
-        guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong, !marks.isDoubtful, !marks.isBlocked else {
+        guard let carrier, isReady, carrier.isYoung, !notes.awaitsPong, !notes.isDoubtful, !notes.isBlocked else {
             return false
         }
-        if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
+        if !notes.isDispatching, notes.lastRead != loop.now, carrier.hasNews() {
             receive(carrier)
             // The flush also handles the events, after the current call.
             scheduleFlush()
@@ -161,7 +161,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
             guard let session else { throw .failed }
             let stream = try session.request(fields, hasBody: !endsStream)
             exchanges[stream] = exchange
-            (marks.hasWorked, marks.hasNewHead) = (true, true)
+            (notes.hasWorked, notes.hasNewHead) = (true, true)
             if hasServed { carrier?.pool.options.counts?.countReused() }
             output.isSecret = true
             carrier?.wake()
@@ -176,12 +176,12 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     // MARK: Reading
 
     private func pump() {
-        guard !marks.isDispatching else { return }
+        guard !notes.isDispatching else { return }
         dispatch()
         var taken = 0
-        marks.decoded = 0
+        notes.decoded = 0
         while let carrier {
-            guard taken + marks.decoded < Self.share else { return goOnNextTurn() }
+            guard taken + notes.decoded < Self.share else { return goOnNextTurn() }
             let count = receive(carrier)
             guard count > 0 else { return }
             taken += count
@@ -193,7 +193,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     /// - Returns: number of bytes; 0 if no bytes came or the connection ended.
     @discardableResult private func receive(_ carrier: Carrier) -> Int {
         guard input.isEmpty else { return 0 }
-        marks.lastRead = loop.now
+        notes.lastRead = loop.now
         switch carrier.receive(into: &input, limit: Self.share) {
         case .bytes(let count): return feed() ? count : 0
         case .wouldBlock: break
@@ -206,7 +206,7 @@ final class HTTP2UpstreamConnection: CarrierOwner {
     func handle(_ event: HTTP2Event, _ bytes: Span<UInt8>, _ session: HTTP2Session) {
         switch event {
         case .head(let stream, let block):
-            marks.hasServed = true
+            notes.hasServed = true
             exchanges[stream]?.headCame(session.received, block)
         case .interim(let stream, let block): exchanges[stream]?.headCame(session.received, block)
         case .trailers(let stream, let block): exchanges[stream]?.trailersCame(session.received, block)
@@ -254,9 +254,9 @@ final class HTTP2UpstreamConnection: CarrierOwner {
 
     func restIfIdle() {
         guard let carrier, let session, exchanges.isEmpty, session.openStreams == 0 else { return }
-        guard carrier.isYoung, session.canRequest, !marks.isDoubtful else { return leave() }
+        guard carrier.isYoung, session.canRequest, !notes.isDoubtful else { return leave() }
         carrier.rest()
-        marks.hasWorked = true
+        notes.hasWorked = true
         setTimer()
     }
 

@@ -161,7 +161,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     // MARK: For its connection
 
     /// Whether another connection may serve this request if its own does not live.
-    var mayMove: Bool { wasReused && !answer.hasBegun && delegate?.mayRepeat == true }
+    var mayMove: Bool { wasReused && !answer.hasBegun && delegate?.mayReplay == true }
 
     func headCame(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) {
         guard let delegate else { return }
