@@ -48,7 +48,8 @@ let package = Package(
                 "CurlTransport",
                 "Configuration", "Reports", "SigV4", "TLSServer", "WireText",
             ],
-            resources: [.embedInCode("Answers/Problems.tsv")], swiftSettings: strict),
+            resources: [.embedInCode("Answers/Problems.tsv"), .embedInCode("Forwarding/Limits.tsv")],
+            swiftSettings: strict),
         .target(
             name: "Administration",
             dependencies: [
@@ -65,8 +66,8 @@ let package = Package(
             swiftSettings: cold),
         .target(
             name: "PostgresStore",
-            dependencies: ["CLibpq", "Cryptography", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
-            swiftSettings: cold),
+            dependencies: ["CLibpq", "Cryptography", "FileSystem", "Heimdallr", "Reactor", "SharedStore", "WireText"],
+            resources: [.embedInCode("Remedies.tsv")], swiftSettings: cold),
         // Settings; the library's bridges and shared stores; the HTTP server.
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "Heimdallr", "WireText", "CLibyaml"],

@@ -16,9 +16,6 @@ struct EnclosureLink: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Whether each word can be sent: no word has a zero byte.
-    static func canSend(_ words: [String]) -> Bool { !words.contains { $0.utf8.contains(0) } }
-
     /// Blocks until the message is sent.
     /// - Parameter descriptors: at most `most`.
     /// - Returns: whether it was sent. If not, the other end is closed.

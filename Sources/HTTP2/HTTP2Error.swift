@@ -9,12 +9,9 @@ public struct HTTP2Code: RawRepresentable, Sendable, Hashable {
     public static let noError = HTTP2Code(rawValue: 0)
     public static let protocolError = HTTP2Code(rawValue: 1)
     public static let internalError = HTTP2Code(rawValue: 2)
-    public static let flowControlError = HTTP2Code(rawValue: 3)
-    public static let streamClosed = HTTP2Code(rawValue: 5)
     public static let refusedStream = HTTP2Code(rawValue: 7)
     public static let cancel = HTTP2Code(rawValue: 8)
     public static let enhanceYourCalm = HTTP2Code(rawValue: 11)
-    public static let http11Required = HTTP2Code(rawValue: 13)
 }
 
 /// A failed call of libnghttp2, or a peer that floods.

@@ -1,4 +1,5 @@
 import Heimdallr
+import WireText
 
 /// A fault of the database, in printable words without secrets.
 struct PostgresFault: Error, Sendable, Equatable {
@@ -125,89 +126,18 @@ extension PostgresFault {
     }
 }
 
-/// Advice for one condition of the database. The table has a row for each condition.
+/// Advice for one condition of the database: a row of Remedies.tsv.
 private struct Remedy {
-    /// SQLSTATEs, classes of them (two characters), and names of `PostgresFault.Finding`.
-    let conditions: [String]
+    /// SQLSTATEs (https://www.postgresql.org/docs/current/errcodes-appendix.html), classes of them (two characters), and
+    /// names of `PostgresFault.Finding`.
+    let conditions: [Substring]
     /// Whether only an operator can end the fault. Such a fault stops the start.
     let isLasting: Bool
     let advice: String
 
-    /// https://www.postgresql.org/docs/current/errcodes-appendix.html
-    private static let table: [Remedy] = [
-        Remedy(
-            conditions: ["42P01", "3F000", "42703", "42883"], isLasting: true,
-            advice: "there are no tables of this version: run `heimdallr-proxy store init`, or give the output of "
-                + "`store init --sql` to the database's administrator"),
-        Remedy(
-            conditions: ["olderTables"], isLasting: true,
-            advice: "run `heimdallr-proxy store init` of this program, and update all proxies of the space"),
-        Remedy(
-            conditions: ["newerTables"], isLasting: true,
-            advice: "install the newer program: another one has run its `heimdallr-proxy store init`"),
-        Remedy(
-            conditions: ["42501"], isLasting: true,
-            advice: "this role lacks a privilege: `heimdallr-proxy store init --sql --role NAME` prints the SQL "
-                + "that grants it"),
-        Remedy(
-            conditions: ["mayNotMake"], isLasting: true,
-            advice: "this role may not make the tables (CREATE): give the output of `heimdallr-proxy store init "
-                + "--sql --role NAME` to the database's administrator"),
-        Remedy(
-            conditions: ["lockedTables"], isLasting: false,
-            advice: "run it again when that session has ended; nothing was changed, and nothing waits for the lock"),
-        Remedy(
-            conditions: ["28"], isLasting: true,
-            advice: "correct user and password in `store.connection`, or pg_hba.conf of the server; the proxy reads "
-                + "the secret again before each attempt"),
-        Remedy(
-            conditions: ["noPassword"], isLasting: true,
-            advice: "write `password=…` or `passfile=…` into `store.connection`; libpq ignores a passfile that "
-                + "other users can read"),
-        Remedy(
-            conditions: ["3D000"], isLasting: true,
-            advice: "create the database, or name another one in `store.connection`"),
-        Remedy(
-            conditions: ["42704", "22023"], isLasting: true,
-            advice: "correct `options` in `store.connection`, or the name of the role"),
-        Remedy(
-            conditions: ["25006"], isLasting: false,
-            advice: "make the server writable again (its disk, `default_transaction_read_only`, its role as "
-                + "primary), or name the writable server in `host` too; until then valid tokens serve, and none is "
-                + "refreshed"),
-        Remedy(
-            conditions: ["53300", "53400"], isLasting: false,
-            advice: "raise `max_connections` of the server or the role's and database's CONNECTION LIMIT, or end "
-                + "other programs' connections: each proxy needs one"),
-        Remedy(
-            conditions: ["53100"], isLasting: false, advice: "make room on the disk of the database's server"),
-        Remedy(
-            conditions: ["53", "58", "XX"], isLasting: false,
-            advice: "read the log of the database's server: it lacks memory, or its files are damaged"),
-        Remedy(
-            conditions: ["57P01", "57P02", "57P03"], isLasting: false,
-            advice: "wait until the database has started; the proxy tries again"),
-        Remedy(
-            conditions: ["57014", "55P03"], isLasting: false,
-            advice: "find the session that locks the tables of schema heimdallr or keeps the server busy, in "
-                + "pg_stat_activity; the proxy tries again"),
-        Remedy(
-            conditions: ["noAddress"], isLasting: false,
-            advice: "correct `host` in `store.connection`, or the name servers of this machine"),
-        Remedy(
-            conditions: ["noTLS"], isLasting: false,
-            advice: "switch TLS on at the database (`ssl = on`), or set `sslmode=…` in `store.connection`; without "
-                + "TLS the network can read the password"),
-        Remedy(
-            conditions: ["ownCertificate"], isLasting: false,
-            advice:
-                "correct `sslcert` and `sslkey` in `store.connection`: files that the proxy's user can read, the key "
-                + "of mode 0600, and a certificate that the server accepts"),
-        Remedy(
-            conditions: ["untrusted"], isLasting: false,
-            advice: "name the file with the authority of the server's certificate in `sslrootcert`, and in `host` "
-                + "the name that is in the certificate"),
-    ]
+    private static let table = TextTable.rows(PackageResources.Remedies_tsv, columns: 3).map { cells in
+        Remedy(conditions: cells[0].split(separator: " "), isLasting: cells[1] == "lasting", advice: cells[2])
+    }
 
     static func of(_ kind: PostgresFault.Kind) -> Remedy? {
         switch kind {
@@ -217,5 +147,7 @@ private struct Remedy {
         }
     }
 
-    private static func row(_ condition: String) -> Remedy? { table.first { $0.conditions.contains(condition) } }
+    private static func row(_ condition: String) -> Remedy? {
+        table.first { $0.conditions.contains(condition[...]) }
+    }
 }

@@ -1,4 +1,5 @@
 public import enum WireText.JSON
+import enum WireText.TextTable
 
 extension Configuration {
     /// Returns a JSON Schema (draft 2020-12) of the configuration file, for editors. The readers record it while they
@@ -18,10 +19,6 @@ extension Configuration {
     /// Descriptions by the key's path (`clients.*.client_id`): the first sentence of each row in docs.
     /// `.ci/reference.py` writes `KeyDescriptions.tsv` from them, and `ReferenceTests` checks that they agree.
     private static var keyDescriptions: [String: String] {
-        String(decoding: PackageResources.KeyDescriptions_tsv, as: UTF8.self).split(separator: "\n")
-            .reduce(into: [:]) { all, line in
-                let parts = line.split(separator: "\t", maxSplits: 1)
-                if parts.count == 2 { all[String(parts[0])] = String(parts[1]) }
-            }
+        TextTable.rows(PackageResources.KeyDescriptions_tsv, columns: 2).reduce(into: [:]) { $0[$1[0]] = $1[1] }
     }
 }

@@ -9,15 +9,11 @@ struct GRPCStatus: Equatable, Sendable {
 
     static let unknown = GRPCStatus(2)
     static let deadlineExceeded = GRPCStatus(4)
-    static let permissionDenied = GRPCStatus(7)
-    static let resourceExhausted = GRPCStatus(8)
     static let unimplemented = GRPCStatus(12)
     static let `internal` = GRPCStatus(13)
     static let unavailable = GRPCStatus(14)
     static let dataLoss = GRPCStatus(15)
     static let unauthenticated = GRPCStatus(16)
-
-    static let lastKnown: UInt16 = 16
 
     /// Whether a gateway may have sent this status. If a gateway sent it, the server has not checked the token.
     var mayPrecedeTheServer: Bool {

@@ -32,7 +32,7 @@ struct Problem: Error, Equatable, Sendable {
         closes = row.closes
     }
 
-    private static func row(_ condition: Condition) -> Row { rows[condition] ?? Row("") }
+    private static func row(_ condition: Condition) -> Row { rows[condition] ?? Row(Array(repeating: "", count: 10)) }
 
     var row: Row { Self.row(condition) }
 }

@@ -1,3 +1,5 @@
+import enum WireText.TextTable
+
 extension Problem {
     /// Condition that a problem answers. Each has one row in Problems.tsv, of its name.
     enum Condition: String, CaseIterable, Sendable {
@@ -64,9 +66,7 @@ extension Problem {
         /// `type` of the problem document (RFC 9457, section 3.1.1).
         var type: String { "urn:heimdallr-proxy:problem:\(word)" }
 
-        /// - Parameter line: cells between tabs. A missing cell is empty, which tests rule out.
-        init(_ line: Substring) {
-            let cells = (line.split(separator: "\t") + repeatElement(Substring(), count: 10)).map { String($0) }
+        init(_ cells: [String]) {
             word = cells[1]
             status = Int(cells[2]) ?? 500
             error = cells[3]
@@ -79,10 +79,9 @@ extension Problem {
         }
     }
 
-    static let rows: [Condition: Row] = String(decoding: PackageResources.Problems_tsv, as: UTF8.self)
-        .split(separator: "\n").reduce(into: [:]) { rows, line in
-            let name = line.prefix { $0 != "\t" }
-            if let condition = Condition(rawValue: String(name)) { rows[condition] = Row(line) }
+    static let rows: [Condition: Row] = TextTable.rows(PackageResources.Problems_tsv, columns: 10)
+        .reduce(into: [:]) { rows, cells in
+            if let condition = Condition(rawValue: cells[0]) { rows[condition] = Row(cells) }
         }
 
     static let maxPhrase = 80

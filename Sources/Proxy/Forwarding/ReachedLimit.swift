@@ -1,62 +1,24 @@
 import Reactor
+import WireText
 
-/// A limit of the configuration that ended an exchange. For the log.
-public struct ReachedLimit: Sendable, Hashable {
+/// A limit of the configuration that ended an exchange. For the log. Each has one row in Limits.tsv, of its name.
+public enum ReachedLimit: String, CaseIterable, Sendable {
+    // The limit of a problem.
+    case headerTimeout, tokenWait, bodyTooLarge, bodyNotSignable, upgradeBodyTooLarge
+    // Deadlines of the program: `unreadAnswer` if it takes nothing of its answer.
+    case drain, unreadAnswer, body, program, tunnel
+    // Deadlines of the upstream.
+    case response, answer, upgrade, stream, call
+
+    private static let rows: [String: [String]] = TextTable.rows(PackageResources.Limits_tsv, columns: 4)
+        .reduce(into: [:]) { $0[$1[0]] = $1 }
+
+    private func cell(_ index: Int) -> String { Self.rows[rawValue]?[index] ?? "" }
+
     /// The key. Without `proxy.` it is a key of the upstream.
-    public let key: String
-    public let reason: String
-    public let remedy: String
-
-    private init(_ key: String, _ reason: String, _ remedy: String) {
-        (self.key, self.reason, self.remedy) = (key, reason, remedy)
-    }
-
-    static let headerTimeout = ReachedLimit(
-        "proxy.header_timeout", "the head of a request did not arrive in time",
-        "raise proxy.header_timeout if programs are that slow")
-    static let tokenWait = ReachedLimit(
-        "token_wait", "no token came in time",
-        "find out by `heimdallr-proxy status` why the authorization server is slow, or raise the upstream's token_wait")
-    static let bodyTooLarge = ReachedLimit(
-        "proxy.max_body_bytes", "the body of a request is too large", "raise proxy.max_body_bytes if that is meant")
-    static let bodyNotSignable = ReachedLimit(
-        "max_replay_bytes", "the body of a request that has to be signed is too large",
-        "raise the upstream's max_replay_bytes")
-    static let upgradeBodyTooLarge = ReachedLimit(
-        "max_replay_bytes", "the body of a request that offers an upgrade is too large",
-        "raise the upstream's max_replay_bytes")
-    /// A program that takes nothing of its answer.
-    static let unreadAnswer = ReachedLimit(
-        "proxy.idle_timeout", "the program read nothing of its answer for too long",
-        "find out why the program does not read, or raise proxy.idle_timeout")
-    static let drain = ReachedLimit(
-        "proxy.drain_timeout", "the proxy stopped, and the exchange had not ended in time",
-        "raise proxy.drain_timeout if exchanges take that long")
-
-    private static let response = ReachedLimit(
-        "response_timeout", "the upstream sent no answer in time",
-        "find out why the upstream is slow, or raise the upstream's response_timeout")
-    private static let answer = ReachedLimit(
-        "idle_timeout", "the upstream sent nothing more of its answer for too long",
-        "find out why the upstream is slow, or raise the upstream's idle_timeout; `off` waits for ever")
-    private static let upgrade = ReachedLimit(
-        "idle_timeout", "no byte passed in either direction of an upgraded connection for too long",
-        "raise the upstream's idle_timeout, or leave it out to wait for ever; or let one side send pings")
-    private static let stream = ReachedLimit(
-        "idle_timeout", "the upstream sent no event for too long",
-        "raise the upstream's idle_timeout, or leave it out to wait for ever; or let the server send comments")
-    private static let call = ReachedLimit(
-        "idle_timeout", "no message of a gRPC call came for too long",
-        "raise the upstream's idle_timeout, or leave it out to wait for ever")
-    private static let body = ReachedLimit(
-        "proxy.idle_timeout", "the program sent nothing more of its request's body for too long",
-        "raise proxy.idle_timeout if programs make such pauses")
-    private static let program = ReachedLimit(
-        "proxy.idle_timeout", "the program sent nothing in an upgraded connection whose other side had ended",
-        "raise proxy.idle_timeout if programs are silent for so long")
-    private static let tunnel = ReachedLimit(
-        "proxy.idle_timeout", "no byte passed in either direction of a tunnel for too long",
-        "raise proxy.idle_timeout if programs need silent tunnels; else ignore this")
+    public var key: String { cell(1) }
+    public var reason: String { cell(2) }
+    public var remedy: String { cell(3) }
 
     /// The limit whose deadline has passed; `nil` if the exchange goes on, or if another line names the limit.
     init?(deadlineOf exchange: Exchange) {
