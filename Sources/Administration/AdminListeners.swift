@@ -105,9 +105,13 @@ struct AdminListeners: Sendable {
         }
     }
 
-    /// Addresses of the port's host, the preferred one first.
-    private static func addresses(_ settings: AdministrationSettings) throws(AdministrationError) -> [SocketAddress] {
-        if let address = SocketAddress(numericHost: settings.host, port: settings.port) { return [address] }
+    /// Addresses of the port's host, the preferred one first. `[::]` is every address (ipv6(7)), also on a kernel without
+    /// IPv6, so that one configuration fits all nodes of a cluster.
+    static func addresses(_ settings: AdministrationSettings) throws(AdministrationError) -> [SocketAddress] {
+        if let address = SocketAddress(numericHost: settings.host, port: settings.port) {
+            guard settings.host == "::" else { return [address] }
+            return [address, SocketAddress(.ipv4(address: 0, port: settings.port))]
+        }
         do throws(ResolutionError) {
             return try SocketAddress.resolve(host: settings.host, port: settings.port)
         } catch { throw .listen(address: settings.shown, reason: "\(error)") }

@@ -76,6 +76,30 @@ struct InterceptionTests {
         #expect(refused.errors.contains("interception: "), "\(refused.transcript)")
     }
 
+    @Test func `ca export writes what programs of other users trust, with and without the system's certificates`()
+        async throws
+    {
+        let endpoint = try TokenEndpoint.plain()
+        let proxy = try await RunningProxy(configuration(endpoint, more: kept))
+        let files = folder.path(of: "trust")
+        let run = try await RunningProxy.run([
+            "ca", "export", "--config", proxy.directory.path(of: "config.yaml"), "--folder", files,
+        ])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(run.output == "")
+        let roots = try await export(proxy).output
+        #expect(try folder.read("trust/roots.pem") == roots)
+        let bundle = try folder.read("trust/bundle.pem")
+        #expect(bundle.hasSuffix(roots))
+        #expect(bundle.utf8.count > roots.utf8.count)
+        let answer = try await curl(proxy, trusting: bundle)
+        #expect(answer.output == "ok", "\(answer.transcript)")
+        for file in ["roots.pem", "bundle.pem", "truststore.jks"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: "\(files)/\(file)")
+            #expect(attributes[.posixPermissions] as? Int == 0o644, "\(file)")
+        }
+    }
+
     @Test func `exec beside a running proxy trusts it, and its files end with it`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let proxy = try await RunningProxy(configuration(endpoint, listen: try freePort()))

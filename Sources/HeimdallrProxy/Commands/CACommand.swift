@@ -19,9 +19,15 @@ struct CACommand: AsyncParsableCommand {
                 it prints the running proxy's roots, which end with that proxy. `heimdallr-proxy exec` needs no export.
 
                   heimdallr-proxy ca export > /usr/local/share/ca-certificates/heimdallr-proxy.crt
+
+                With --folder it writes files for programs that trust only one file, readable by everybody: roots.pem has \
+                the proxy's roots, bundle.pem the system's certificates too, and truststore.jks the same for Java.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
+
+        @Option(help: ArgumentHelp("Write files into this folder instead.", valueName: "path"))
+        var folder: String?
 
         func run() async throws {
             let (settings, environment) = try options.load()
@@ -44,6 +50,7 @@ struct CACommand: AsyncParsableCommand {
                 } else {
                     roots = String(decoding: try TrustFiles.written(for: settings, environment).rootsPEM, as: UTF8.self)
                 }
+                if let folder { return try TrustFiles.export(roots: Array(roots.utf8), to: folder) }
             } catch { throw ExitStatus.failure.error("\(error)") }
             CommandOutput.write(roots)
         }

@@ -77,15 +77,9 @@ struct TrustFiles: Sendable {
 
     /// Writes or replaces the files for programs whose environment sets no `TrustVariable`.
     func writeDefaults() throws(Fault) {
-        var whole = CertificateBundle()
-        if let systemBundle { whole.add(at: systemBundle) }
-        whole.add(roots)
-        try write(whole.pem, to: Self.bundle, mode: Self.readable)
-        let store: [UInt8]
-        do throws(CryptographyError) { store = try JavaTrustStore.bytes(whole.certificates) } catch {
-            throw Fault(description: "\(error)")
+        for (name, bytes) in try Self.bundles(of: roots, systemBundle) {
+            try write(bytes, to: name, mode: Self.readable)
         }
-        try write(store, to: Self.javaStore, mode: Self.readable)
         for settings in [SettingsFile.wget, .wget2, .apt] {
             try write(Array(settings.line(naming: path(Self.bundle)).utf8), to: settings.name)
         }
@@ -93,6 +87,31 @@ struct TrustFiles: Sendable {
         try write(Array("curl.cainfo=\"\(path(Self.bundle))\"\n".utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
         // This file comes last, because its presence shows that all files exist.
         try write(roots.pem, to: Self.addition, mode: Self.readable)
+    }
+
+    /// Writes the roots, and the bundles with the system's certificates, for programs of other users and in other
+    /// containers. Makes a missing folder.
+    static func export(roots pem: [UInt8], to folder: String) throws(Fault) {
+        var roots = CertificateBundle()
+        roots.add(pem: pem)
+        FileSystem.makeFolder(folder, mode: 0o755)
+        for (name, bytes) in try bundles(of: roots, CertificateBundle.systemPath) + [(addition, roots.pem)] {
+            do throws(FileSystem.Fault) {
+                try FileSystem.replace("\(folder)/\(name)", with: bytes, mode: readable)
+            } catch { throw Fault(description: "\(error)") }
+        }
+    }
+
+    /// Contents of the files with all that a program has to trust, by their names.
+    private static func bundles(
+        of roots: CertificateBundle, _ systemBundle: String?
+    ) throws(Fault) -> [(name: String, bytes: [UInt8])] {
+        var whole = CertificateBundle()
+        if let systemBundle { whole.add(at: systemBundle) }
+        whole.add(roots)
+        do throws(CryptographyError) {
+            return [(bundle, whole.pem), (javaStore, try JavaTrustStore.bytes(whole.certificates))]
+        } catch { throw Fault(description: "\(error)") }
     }
 
     /// Returns the variables for a program with this environment. Copies and extends files that the environment names.
