@@ -111,6 +111,11 @@ def problems():
         yield problem | {"phrase": (fitting or phrases[-1:])[0], "sentence": fill(problem["sentence"])}
 
 
+def says_more(sentence, phrase):
+    known, words = (set(re.findall(r"[a-z_]{4,}", text.lower())) for text in (phrase, sentence))
+    return 2 * len(words - known) > len(words)
+
+
 def errors_page():
     page = ERRORS.read_text()
     by_word = {}
@@ -121,13 +126,16 @@ def errors_page():
         table += f"| [`{word}`](#{word}) | {first['status']} | {first['grpc']} | `{first['error']}` |\n"
         answers = ""
         for problem in by_word[word]:
-            text = f"`{problem['status']} {problem['phrase']}`: {problem['sentence']}"
+            # Each answer carries its own sentence. Here is the first of each word, where it says more than the phrase.
+            text = f"`{problem['status']} {problem['phrase']}`"
+            if problem is first and says_more(problem["sentence"], problem["phrase"]):
+                text += f": {problem['sentence']}"
             answers += textwrap.fill(
                 text, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False,
                 break_on_hyphens=False) + "\n"
         page = re.sub(
             rf"(\n### {word}\n\n)(?:- `\d{{3}} .*\n(?:  .*\n)*)*\n*", lambda match: match[1] + answers + "\n", page)
-    page = re.sub(r"(\n\| Word .*\n\|-.*\n)(\|.*\n)*", lambda match: match[1] + table, page)
+    page = re.sub(r"(\n\| Word .*\n\|-.*\n)(\|.*\n)*", lambda match: match[1] + table, page, count=1)
     fence = f"\n```\n{example(by_word['no-upstream'][1])}```\n"
     return re.sub(r"\n```\n.*?```\n", lambda _: fence, page, count=1, flags=re.DOTALL)
 

@@ -51,6 +51,21 @@ struct DocumentationTests {
         }
     }
 
+    @Test("docs/recipes.md: the files for ten jobs are whole and good, but for the files that they name")
+    func recipes() throws {
+        let sections = try Self.text("recipes").components(separatedBy: "\n## ").dropFirst()
+        #expect(sections.count >= 10)
+        for section in sections {
+            let name = section.prefix { $0 != "\n" }
+            let blocks = Self.blocks(section)
+            #expect(blocks.count == 1, "\(name) has one file")
+            for block in blocks {
+                let unexpected = problems(block, environment: [:]).filter { !$0.contains("there is no such file") }
+                #expect(unexpected == [], "\(name)")
+            }
+        }
+    }
+
     @Test("an editor marks no configuration in any of our pages and examples")
     func schema() throws {
         let tracked = FileManager.default.enumerator(atPath: Self.root.path)?.compactMap { $0 as? String } ?? []
