@@ -126,10 +126,11 @@ def errors_page():
         table += f"| [`{word}`](#{word}) | {first['status']} | {first['grpc']} | `{first['error']}` |\n"
         answers = ""
         for problem in by_word[word]:
-            # Each answer carries its own sentence. Here is the first of each word, where it says more than the phrase.
+            # Each answer carries its own sentences. Here are the first answer's that say more than its phrase.
             text = f"`{problem['status']} {problem['phrase']}`"
-            if problem is first and says_more(problem["sentence"], problem["phrase"]):
-                text += f": {problem['sentence']}"
+            sentences = re.split(r"(?<=\.) (?=[A-Z`])", problem["sentence"]) if problem is first else []
+            if said := " ".join(sentence for sentence in sentences if says_more(sentence, problem["phrase"])):
+                text += f": {said}"
             answers += textwrap.fill(
                 text, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False,
                 break_on_hyphens=False) + "\n"
