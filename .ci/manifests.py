@@ -105,9 +105,12 @@ def pod_keeps_promises(name, pod, maps):
     check(not mounts & others, f"{name}: the program sees no secret and no key of the proxy's", mounts & others)
     probed = [key for key in ("startupProbe", "readinessProbe", "livenessProbe") if "httpGet" in proxies[0].get(key, {})]
     config = next(volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume)
-    listen = yaml.safe_load(maps[config]["data"]["config.yaml"])["admin"]["listen"]
+    admin = yaml.safe_load(maps[config]["data"]["config.yaml"])["admin"]
     # The kubelet comes by the pod's address, which is IPv6 in some clusters.
-    check(listen == ("[::]:8081" if probed else "127.0.0.1:8081"), f"{name}: the probes reach the admin port", listen)
+    check(admin["listen"] == ("[::]:8081" if probed else "127.0.0.1:8081"), f"{name}: the probes reach the admin port", admin)
+    # `kubectl port-forward` ends at the pod's loopback; servers take a redirect URI of 127.0.0.1, and few one of [::1].
+    own = admin.get("url") == "http://127.0.0.1:8081" and "token" in admin
+    check(own or not probed, f"{name}: people sign in by port-forward", admin)
     check("heimdallr-proxy-tmp" in mounts or "tmp" in mounts, f"{name}: `kubectl exec … reload` finds the admin socket", mounts)
     paths = [mount for mount in proxies[0]["volumeMounts"] if "subPath" in mount]
     check(not paths, f"{name}: a ConfigMap that changes reaches the proxy", paths)
