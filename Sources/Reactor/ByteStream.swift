@@ -1,3 +1,6 @@
+import CLinux
+import Glibc
+
 public enum Transferred: Sendable, Equatable {
     case bytes(Int)
     /// Nothing was transferred. The handler is called when another try may succeed.
@@ -17,6 +20,17 @@ public struct PeerCredentials: Sendable, Equatable {
         self.user = user
         self.group = group
         self.process = process
+    }
+
+    /// Asks the kernel; `nil` for a socket that is no Unix socket.
+    public init?(of descriptor: Int32) {
+        var peer = heimdallr_peer()
+        var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
+        // For any other socket, the kernel answers with uid and gid -1 and pid 0.
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
+            return nil
+        }
+        self.init(user: peer.uid, group: peer.gid, process: peer.pid)
     }
 }
 

@@ -31,14 +31,7 @@ public final class StreamSocket: ByteStream {
     }
 
     public var peerCredentials: PeerCredentials? {
-        if let enclosed { return enclosed }
-        var peer = heimdallr_peer()
-        var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
-        // For a socket that is no Unix socket, the kernel answers with uid and gid -1 and pid 0.
-        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
-            return nil
-        }
-        return PeerCredentials(user: peer.uid, group: peer.gid, process: peer.pid)
+        enclosed ?? PeerCredentials(of: descriptor)
     }
 
     public var peerAddress: SocketAddress? { isOpen ? SocketAddress(peer: descriptor) : nil }

@@ -35,7 +35,7 @@ final class SecretCache: Sendable {
         onChange: @escaping @Sendable (SecretSource) -> Void = { _ in }
     ) {
         environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
-        storeSecrets = Mutex(configuration.storeSecrets)
+        storeSecrets = Mutex(configuration.store.secrets)
         self.counts = counts
         self.logger = logger
         self.onChange = onChange
@@ -43,7 +43,7 @@ final class SecretCache: Sendable {
 
     func change(to configuration: Configuration) {
         environment.withLock { $0 = ChildEnvironment.of(ProcessEnvironment.all, configuration) }
-        storeSecrets.withLock { $0 = configuration.storeSecrets }
+        storeSecrets.withLock { $0 = configuration.store.secrets }
     }
 
     /// Returns the secret of a source. The secret keeps its last good value when a new value is unavailable.

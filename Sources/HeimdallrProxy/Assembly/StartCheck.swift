@@ -35,7 +35,7 @@ struct StartCheck {
             let directory = if case .file(let directory, _) = configuration.store { directory } else { String?.none }
             note(
                 error, "store", isWarning: error.kind != .misconfigured || Self.isMadeByUnit(directory),
-                of: configuration.storeSecrets.map(\.path) + [directory.map(AwaitedFile.folder)])
+                of: configuration.store.secrets.map(\.path) + [directory.map(AwaitedFile.folder)])
         }
         if case .file(let path) = configuration.audit {
             do { try AppendedFile.check(path) } catch { note(error, "audit", of: [AwaitedFile.folder(of: path)]) }
@@ -63,16 +63,5 @@ struct StartCheck {
             let name = path.dropFirst(parent.count).split(separator: "/").first
         else { return false }
         return !FileSystem.exists(parent + name)
-    }
-}
-
-extension Configuration {
-    /// Sources of the store's secrets.
-    var storeSecrets: [SecretSource] {
-        switch store {
-        case .memory: []
-        case .file(_, let key): [key]
-        case .postgres(let settings): [settings.connection] + settings.keys
-        }
     }
 }

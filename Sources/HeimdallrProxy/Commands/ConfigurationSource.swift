@@ -95,7 +95,7 @@ enum ConfigurationSource: Sendable, Equatable {
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         let token = configuration.admin?.token
         if let fault = StoreCheck.fault(configuration, environment: environment) {
-            throw self.fault(fault, of: configuration.storeSecrets)
+            throw self.fault(fault, of: configuration.store.secrets)
         }
         if let fault = AdminTokenRule.fault(token, environment: environment) { throw self.fault(fault, of: [token]) }
     }

@@ -69,7 +69,7 @@ struct FileCheck: Sendable {
         case .success(let secret)? where secret.isEmpty:
             return .failed("secret", "\(name): \(source) is empty", advice)
         case .success(let secret)?:
-            let hasLines = configuration.storeSecrets.contains(source)
+            let hasLines = configuration.store.secrets.contains(source)
             if let form = SecretForm(secret.revealedBytes, hasLines: hasLines) {
                 return .warning("secret", "\(name): the secret of \(source) \(form.fault)", form.remedy)
             }

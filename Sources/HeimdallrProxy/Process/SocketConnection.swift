@@ -1,17 +1,25 @@
 // Every pointer here lives for the one call it is passed to.
-import CLinux
 import Configuration
 import Glibc
+import Reactor
 
 /// A blocking connection to a Unix socket or a port, closed in `deinit`.
 struct SocketConnection: ~Copyable {
     private let descriptor: Int32
 
+    /// - Parameters:
+    ///   - address: its host is a numeric address or a name. Loopback replaces `0.0.0.0` and `::`.
+    ///   - timeout: maximum time of the connection attempt, and of each read and write, in whole seconds.
+    /// - Throws: the `errno` of socket(2) or connect(2); `EHOSTUNREACH` for an unknown name.
     init(to address: ListenAddress, timeout: Int) throws(SystemCallError) {
-        switch address {
-        case .tcp(let host, let port): try self.init(host: host, port: port, timeout: timeout)
-        case .unix(let path, _): try self.init(path: path, timeout: timeout)
+        var fault = SystemCallError(number: EHOSTUNREACH)
+        for address in Self.addresses(of: address) {
+            do throws(SystemCallError) {
+                descriptor = try Self.connect(to: address, timeout)
+                return
+            } catch { fault = error }
         }
+        throw fault
     }
 
     /// Whether a process listens at this address. Its queue may be full.
@@ -22,76 +30,31 @@ struct SocketConnection: ~Copyable {
         return true
     }
 
-    /// - Parameter timeout: maximum time of each read and write, in whole seconds.
-    /// - Throws: the `errno` of socket(2) or connect(2).
-    private init(path: String, timeout: Int) throws(SystemCallError) {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { room in
-            guard bytes.count < room.count, !bytes.contains(0) else { return false }
-            unsafe room.copyBytes(from: bytes)
-            return true
+    private static func addresses(of address: ListenAddress) -> [SocketAddress] {
+        switch address {
+        case .unix(let path, _): return [SocketAddress(.unix(path: path))]
+        case .tcp(let host, let port):
+            let host = ListenAddress.reachable(host)
+            return (try? SocketAddress.lookUp(host, service: "\(port)", flags: AI_NUMERICSERV)) ?? []
         }
-        guard fits else { throw SystemCallError(number: ENAMETOOLONG) }
-        let number = try Self.open(AF_UNIX, timeout)
-        let connected = unsafe withUnsafePointer(to: address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe connect(number, generic, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard connected == 0 else {
-            let fault = SystemCallError(number: errno)
-            close(number)
-            throw fault
-        }
-        descriptor = number
     }
 
-    /// - Parameters:
-    ///   - host: a numeric address or a name. Loopback replaces `0.0.0.0` and `::`.
-    ///   - timeout: maximum time of the connection attempt, and of each read and write, in whole seconds.
-    /// - Throws: the `errno` of socket(2) or connect(2); `EHOSTUNREACH` for an unknown name.
-    private init(host: String, port: UInt16, timeout: Int) throws(SystemCallError) {
-        let local = ListenAddress.reachable(host)
-        var hints = unsafe addrinfo()
-        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        unsafe hints.ai_flags = AI_NUMERICSERV
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard unsafe getaddrinfo(local, "\(port)", &hints, &list) == 0 else {
-            throw SystemCallError(number: EHOSTUNREACH)
-        }
-        defer { unsafe freeaddrinfo(list) }
-        var fault = EHOSTUNREACH
-        var next = unsafe list
-        while let entry = unsafe next {
-            let info = unsafe entry.pointee
-            unsafe next = info.ai_next
-            let number: Int32
-            do throws(SystemCallError) { number = try unsafe Self.open(info.ai_family, timeout) } catch {
-                fault = error.number
-                continue
-            }
-            if unsafe connect(number, info.ai_addr, info.ai_addrlen) == 0 {
-                descriptor = number
-                return
-            }
-            // After the timeout of SO_SNDTIMEO, connect(2) sets EINPROGRESS.
-            fault = errno == EINPROGRESS ? ETIMEDOUT : errno
-            close(number)
-        }
-        throw SystemCallError(number: fault)
-    }
-
-    private static func open(_ family: Int32, _ timeout: Int) throws(SystemCallError) -> Int32 {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    private static func connect(to address: SocketAddress, _ timeout: Int) throws(SystemCallError) -> Int32 {
+        let descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw SystemCallError(number: errno) }
         var limit = timeval(tv_sec: timeout, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             _ = unsafe setsockopt(descriptor, SOL_SOCKET, option, &limit, size)
         }
-        return descriptor
+        let fault: Int32
+        do throws(SystemError) {
+            fault = try unsafe address.withKernelForm { unsafe Glibc.connect(descriptor, $0, $1) == 0 ? 0 : errno }
+        } catch { fault = error.code }
+        if fault == 0 { return descriptor }
+        close(descriptor)
+        // After the timeout of SO_SNDTIMEO, connect(2) sets EINPROGRESS.
+        throw SystemCallError(number: fault == EINPROGRESS ? ETIMEDOUT : fault)
     }
 
     deinit { close(descriptor) }
@@ -108,14 +71,7 @@ struct SocketConnection: ~Copyable {
     borrowing func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Returns the user of the listening process at the time of listen(2): SO_PEERCRED of unix(7). `nil` if unknown.
-    borrowing func peer() -> UInt32? {
-        var peer = heimdallr_peer()
-        var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
-        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
-            return nil
-        }
-        return peer.uid
-    }
+    borrowing func peer() -> UInt32? { PeerCredentials(of: descriptor)?.user }
 
     borrowing func send(_ bytes: [UInt8]) -> Bool { OutputDescriptor(number: descriptor).write(bytes) }
 
