@@ -7,4 +7,12 @@ public enum BodyFraming: Sendable, Equatable {
     case chunked
     /// Ends with the connection (or the HTTP/2 stream): responses only.
     case untilClose
+
+    /// Whether the message may have bytes of a body.
+    public var hasContent: Bool {
+        switch self {
+        case .none, .length(0): false
+        case .length, .chunked, .untilClose: true
+        }
+    }
 }

@@ -281,7 +281,7 @@ public struct RequestHead: Sendable {
         } else if let length = facts.contentLength {
             framing = .length(length)
         }
-        let hasContent = framing != .none && framing != .length(0)
+        let hasContent = framing.hasContent
         switch methodKind {
         case .trace where hasContent: throw MessageError("A TRACE request can't have content.")
         case .connect where hasContent: throw MessageError("A CONNECT request can't have content.")

@@ -26,7 +26,6 @@ struct UpstreamListener: Sendable {
     let candidates: RouteTable.Candidates
     /// Authority of the upstream's `host`. Requests go there if the upstream has no `url`.
     let authority: Authority
-    /// Scheme of this listener.
     let scheme: Scheme
     private let port: UInt16
     /// Address of the listener; `nil` for a Unix socket.
@@ -64,7 +63,7 @@ struct UpstreamListener: Sendable {
             } catch {
                 throw Problem(error)
             }
-            guard answers(to: named) else { throw .foreignHost }
+            guard answers(to: named) else { throw Problem(.foreignHost) }
             authority = named
         }
         if !admitsBrowsers { try WebPage.refuse(bytes, head) }
@@ -95,10 +94,10 @@ enum WebPage {
             switch field.known {
             // Sec-Fetch-Site has no safe value. A link in a mail can lead to a page that redirects here, and browsers
             // then send `none` (W3C Fetch Metadata, section 2.3).
-            case .origin, .secFetchSite: throw .webPage
+            case .origin, .secFetchSite: throw Problem(.webPage)
             // Over http, except to loopback, browsers may omit both fields, but they send User-Agent. A page can change
             // User-Agent only after a preflight request, which has Origin.
-            case .userAgent where Self.isBrowser(bytes[field.value]): throw .webPage
+            case .userAgent where Self.isBrowser(bytes[field.value]): throw Problem(.webPage)
             default: break
             }
         }

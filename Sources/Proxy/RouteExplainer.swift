@@ -96,7 +96,7 @@ struct RouteExplainer {
         var admitted = Admitted()
         guard case .forward = try gate.admit(head, bytes.span, situation, &admitted), let rule = admitted.rule,
             let destination = admitted.destination
-        else { throw .internalError }
+        else { throw Problem(.internalError) }
         let address = "\(destination.scheme.rawValue)://\(destination.authority)"
         let https = treatment(ofTLSTo: bytes.span[head.asked(in: bytes.span).authority].text)
         guard let index = rule.index else {
@@ -126,8 +126,8 @@ struct RouteExplainer {
     private mutating func admitTunnel(to authority: String) throws(Problem) -> Authority {
         switch try admitConnect(to: authority) {
         case .tunnel(let destination), .connect(let destination, tls: .tunnelled): return destination
-        case .connect(let destination, tls: _): throw Problem.connectRefused.connecting(to: destination)
-        case .forward, .reply: throw .internalError
+        case .connect(let destination, tls: _): throw Problem(.connectRefused).connecting(to: destination)
+        case .forward, .reply: throw Problem(.internalError)
         }
     }
 
@@ -156,7 +156,7 @@ struct RouteExplainer {
         switch policy.judge(address) {
         case .allowed: return
         case .denied: throw Problem(.addressDenied)
-        case .own: throw Problem.loop
+        case .own: throw Problem(.loop)
         }
     }
 

@@ -53,11 +53,11 @@ struct Gate {
     ) throws(Problem) -> Admission {
         // Body limit, if the length is announced.
         if case .length(let length) = head.framing, let limit = settings.maxBodyBytes, length > UInt64(limit) {
-            throw .bodyTooLarge
+            throw Problem(.bodyTooLarge)
         }
 
         // Forwarding loop.
-        if ForwardingLoop.isClosed(by: head, bytes) { throw .circle }
+        if ForwardingLoop.isClosed(by: head, bytes) { throw Problem(.circle) }
 
         // Route.
         if head.methodKind == .connect {
@@ -65,10 +65,10 @@ struct Gate {
             return try TunnelRules.admit(head, bytes, situation, by: tunnels, routes, caller)
         }
         try route(head, bytes, situation, &admitted)
-        guard let rule = admitted.rule else { throw .internalError }
+        guard let rule = admitted.rule else { throw Problem(.internalError) }
         try Overrides.refuse(head, bytes, rule, admitted)
         if rule.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isMetadata(bytes[path]) {
-            throw .signsInItself
+            throw Problem(.signsInItself)
         }
 
         // Max-Forwards limits the proxies that TRACE and OPTIONS may pass (RFC 9110, section 7.6.2).
@@ -93,7 +93,7 @@ struct Gate {
     private mutating func route(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
     ) throws(Problem) {
-        if head.methodKind == .trace, head.framing != .none, head.framing != .length(0) { throw .traceWithBody }
+        if head.methodKind == .trace, head.framing.hasContent { throw Problem(.traceWithBody) }
         let parsed: RequestTarget
         do throws(MessageError) { parsed = try RequestTarget(parsing: bytes, head: head) } catch {
             throw Problem(error)
@@ -107,18 +107,18 @@ struct Gate {
             authority = host
             admitted.target = path.isEmpty && head.methodKind == .options ? .asterisk : .path(path)
         case .asterisk: admitted.target = .asterisk
-        case .authority: throw .connectRefused
+        case .authority: throw Problem(.connectRefused)
         }
         switch situation.role {
         case .forward: break
         case .upstream(let listener): return try enter(listener, authority, head, bytes, situation, &admitted)
         }
-        if authority.isEmpty { throw .hostMissing }
+        if authority.isEmpty { throw Problem(.hostMissing) }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
         if let inside = situation.inside, known.candidates == nil || !inside.admits(known.authority, scheme) {
             throw Self.otherAuthority(head, isListed: known.candidates != nil)
         }
-        if let dialled = situation.dialled, known.authority.host != .name(dialled) { throw .otherThanDialled }
+        if let dialled = situation.dialled, known.authority.host != .name(dialled) { throw Problem(.otherThanDialled) }
         guard let candidates = known.candidates else {
             // A program may send requests for an upstream's own listener through the proxy.
             if case .absolute = parsed, scheme == .http,
@@ -126,22 +126,15 @@ struct Gate {
             {
                 return try enter(listener, authority, head, bytes, situation, &admitted)
             }
-            guard settings.unmatched == .forward else {
-                let caller = situation.isOperator ? nil : admitted.caller
-                throw .unknownHost(
-                    known.authority, scheme, near: routes.near.nearest(to: known.authority, caller: caller))
-            }
-            if scheme == .https { throw .schemeNotSupported }
-            admitted.rule = .unmatched
-            admitted.destination = UpstreamRule.unmatched.destination(for: known.authority, scheme: .http)
-            admitted.named = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
-            return
+            return try pass(unmatched: known.authority, scheme, situation, &admitted)
         }
         let upstream = try choose(candidates, head, bytes, situation, &admitted)
-        guard let destination = memory.destination(at: upstream) else { throw .internalError }
+        guard let destination = memory.destination(at: upstream) else { throw Problem(.internalError) }
         admitted.destination = destination
         admitted.named = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
-        if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
+        if scheme == .https, destination.scheme != .https, situation.scheme == .http {
+            throw Problem(.schemeNotSupported)
+        }
         // With redirected ports, the program may be a browser, and any web page could use the token. Absolute form and
         // CONNECT are exempt: a browser that sends them was configured to use this proxy.
         if case .origin = parsed, situation.inside?.isRedirected ?? true, upstream.settings.injects,
@@ -151,8 +144,21 @@ struct Gate {
         }
     }
 
+    private func pass(
+        unmatched authority: Authority, _ scheme: Scheme, _ situation: Situation, _ admitted: inout Admitted
+    ) throws(Problem) {
+        guard settings.unmatched == .forward else {
+            let caller = situation.isOperator ? nil : admitted.caller
+            throw .unknownHost(authority, scheme, near: routes.near.nearest(to: authority, caller: caller))
+        }
+        if scheme == .https { throw Problem(.schemeNotSupported) }
+        admitted.rule = .unmatched
+        admitted.destination = UpstreamRule.unmatched.destination(for: authority, scheme: .http)
+        admitted.named = ProgramAddress(scheme: scheme, authority: authority, isBaseURL: false)
+    }
+
     private static func otherAuthority(_ head: RequestHead, isListed: Bool) -> Problem {
-        var problem = Problem.otherAuthority
+        var problem = Problem(.otherAuthority)
         // A program may reuse a connection for another host. 421 makes it open a new one (RFC 9110, section 15.5.20).
         if isListed, head.version == .http2 { problem.status = 421 }
         return problem
@@ -178,15 +184,15 @@ struct Gate {
             let upstream = upstreams[index]
             admitted.rule = upstream
             guard case .path(let path) = admitted.target else {
-                if upstream.isLimited { throw .wholeServer }
+                if upstream.isLimited { throw Problem(.wholeServer) }
                 return upstream
             }
-            if upstream.isConfined, PathRules.climbs(bytes[path]) { throw .climbingPath }
+            if upstream.isConfined, PathRules.climbs(bytes[path]) { throw Problem(.climbingPath) }
             return upstream
         case .notCovered:
             throw notCovered(candidates, head, bytes, admitted.target, situation.isOperator ? nil : admitted.caller)
-        case .notForCaller: throw .notForCaller
-        case .ambiguousPath: throw .ambiguousPath
+        case .notForCaller: throw Problem(.notForCaller)
+        case .ambiguousPath: throw Problem(.ambiguousPath)
         }
     }
 
@@ -197,7 +203,7 @@ struct Gate {
     ) -> Problem {
         var path = Self.asterisk.span
         if case .path(let range) = target { path = bytes[range] }
-        guard let miss = candidates.miss(path: path, head, bytes, caller: caller) else { return .notCovered }
+        guard let miss = candidates.miss(path: path, head, bytes, caller: caller) else { return Problem(.notCovered) }
         return Problem(
             miss, upstreams[miss.upstream].settings, method: bytes[head.method].text,
             path: path.extracting(first: path.position(of: UInt8(ascii: "?"))).text)
@@ -246,7 +252,7 @@ struct Gate {
         guard let offer, case .path = admitted.target, head.methodKind != .head, head.methodKind != .trace else {
             return
         }
-        if hasBytesAfterHead, head.framing == .none || head.framing == .length(0) { throw .bytesBeforeUpgrade }
+        if hasBytesAfterHead, !head.framing.hasContent { throw Problem(.bytesBeforeUpgrade) }
         admitted.upgrade = offer
         admitted.staysIfIgnored = !wasLast
     }

@@ -94,16 +94,18 @@ extension Overrides {
     ) throws(Problem) {
         if !rule.settings.methods.isEmpty {
             // Frameworks accept the method from a field or a parameter, which would bypass `methods`.
-            if hasField(head, bytes, where: { isMethod($0) }) { throw .methodOverride }
-            if case .path(let path) = admitted.target, hasMethodParameter(bytes[path]) { throw .methodOverride }
+            if hasField(head, bytes, where: { isMethod($0) }) { throw Problem(.methodOverride) }
+            if case .path(let path) = admitted.target, hasMethodParameter(bytes[path]) {
+                throw Problem(.methodOverride)
+            }
         }
         guard !rule.settings.paths.isEmpty || !rule.pathPrefix.isEmpty else { return }
-        if hasField(head, bytes, where: { isOne(of: paths, $0) }) { throw .pathOverride }
+        if hasField(head, bytes, where: { isOne(of: paths, $0) }) { throw Problem(.pathOverride) }
         guard head.index(of: .destination) != nil, let named = admitted.named, let destination = admitted.destination
         else { return }
         for field in head.fields where field.known == .destination && !field.isHopByHop {
             guard rule.covers(destinationField: bytes[field.value], named, destination) else {
-                throw .destinationNotCovered
+                throw Problem(.destinationNotCovered)
             }
         }
     }

@@ -33,7 +33,7 @@ struct TunnelRules: Sendable {
             throw Problem(error)
         }
         guard case .forward = situation.role, situation.inside == nil, let port = authority.port else {
-            throw .connectRefused
+            throw Problem(.connectRefused)
         }
         let isTunnelled = rules.map { $0.admitsAny || $0.isListed(authority) } ?? false
         // If TLS would be refused, CONNECT to port 443 gets a 403: after a 200, the proxy could not tell the reason.
@@ -48,7 +48,7 @@ struct TunnelRules: Sendable {
             if !isTunnelled, port != 443, routes.ports.contains(port) { return .connect(authority, tls: .refused) }
         }
         if isTunnelled { return .tunnel(authority) }
-        let problem = rules == nil ? Problem.connectRefused : .tunnelNotListed
+        let problem = rules == nil ? Problem(.connectRefused) : Problem(.tunnelNotListed)
         guard routes.candidates(for: authority.byHTTP, scheme: .http) == nil else {
             throw problem.connecting(to: authority)
         }

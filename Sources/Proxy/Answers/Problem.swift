@@ -37,55 +37,6 @@ struct Problem: Error, Equatable, Sendable {
     var row: Row { Self.row(condition) }
 }
 
-// MARK: Conditions without a parameter
-
-extension Problem {
-    static let traceWithBody = Problem(.traceWithBody)
-    static let badMaxForwards = Problem(.badMaxForwards)
-    static let slowHead = Problem(.slowHead)
-    static let slowBody = Problem(.slowBody)
-    static let slowCall = Problem(.slowCall)
-    static let nothingInside = Problem(.nothingInside)
-    static let slowHello = Problem(.slowHello)
-    static let bodyCut = Problem(.bodyCut)
-    static let bodyTooLarge = Problem(.bodyTooLarge)
-    static let upgradeBodyTooLarge = Problem(.upgradeBodyTooLarge)
-    static let hostMissing = Problem(.hostMissing)
-    static let schemeNotSupported = Problem(.schemeNotSupported)
-    static let ambiguousPath = Problem(.ambiguousPath)
-    static let climbingPath = Problem(.climbingPath)
-    static let wholeServer = Problem(.wholeServer)
-    static let queryNeeded = Problem(.queryNeeded)
-    static let signsInItself = Problem(.signsInItself)
-    static let bodyNotSignable = Problem(.bodyNotSignable)
-    static let signedChunks = Problem(.signedChunks)
-    static let bytesBeforeUpgrade = Problem(.bytesBeforeUpgrade)
-    static let expectationFailed = Problem(.expectationFailed)
-    static let userRequired = Problem(.userRequired)
-    static let callerTokenNeeded = Problem(.callerTokenNeeded)
-    static let callerTokenRefused = Problem(.callerTokenRefused)
-    static let notCovered = Problem(.notCovered)
-    static let notForCaller = Problem(.notForCaller)
-    static let connectRefused = Problem(.connectRefused)
-    static let noHello = Problem(.noHello)
-    static let otherAuthority = Problem(.otherAuthority)
-    static let otherThanDialled = Problem(.otherThanDialled)
-    static let tunnelNotListed = Problem(.tunnelNotListed)
-    static let foreignHost = Problem(.foreignHost)
-    static let webPage = Problem(.webPage)
-    static let ownCredential = Problem(.ownCredential)
-    static let methodOverride = Problem(.methodOverride)
-    static let pathOverride = Problem(.pathOverride)
-    static let destinationNotCovered = Problem(.destinationNotCovered)
-    static let noCredential = Problem(.noCredential)
-    static let responseTimeout = Problem(.responseTimeout)
-    static let unaskedUpgrade = Problem(.unaskedUpgrade)
-    static let loop = Problem(.loop)
-    static let circle = Problem(.circle)
-    static let draining = Problem(.draining)
-    static let internalError = Problem(.internalError)
-}
-
 // MARK: Conditions with parameters
 
 extension Problem {
@@ -106,10 +57,10 @@ extension Problem {
 
     init(_ refusal: CallerRefusal) {
         switch refusal {
-        case .malformed: self = .callerTokenNeeded
-        case .expired: self = .callerTokenRefused
+        case .malformed: self.init(.callerTokenNeeded)
+        case .expired: self.init(.callerTokenRefused)
         case .tooManyNew(let retryAfter): self.init(.tooManyCallers, retryAfter: retryAfter)
-        case .stopped: self = .draining
+        case .stopped: self.init(.draining)
         }
     }
 

@@ -122,7 +122,6 @@ extension Exchange {
 
     enum Verdict: Equatable {
         case forward
-        /// Forward an interim answer.
         case forwardInterim
         /// Read on without forwarding: an interim answer to an HTTP/1.0 client, or a held answer.
         case read
@@ -196,7 +195,7 @@ extension Exchange {
         guard case .connected(let authority, let tls) = state else { return .wait }
         guard byte == 0x16 else { return .serveInside(authority, .http) }
         return switch tls {
-        case .refused: .endConnect(.connectRefused)
+        case .refused: .endConnect(Problem(.connectRefused))
         case .tunnelled: .openTunnel(authority)
         case .intercepted: .serveInside(authority, .https)
         }

@@ -45,11 +45,11 @@ extension Exchange {
         switch state {
         case .deciding, .awaitingToken: return .wait
         case .delayed: return .refuseAfterDelay
-        case .collecting: return .fail(.slowBody)
+        case .collecting: return .fail(Problem(.slowBody))
         case .asked:
-            let slowBody = request.isGRPC ? Problem.slowCall : .slowBody
-            return .fail(patience == .requestBody ? slowBody : .responseTimeout)
-        case .announced: return .fail(.responseTimeout)
+            let slowBody = request.isGRPC ? Problem(.slowCall) : Problem(.slowBody)
+            return .fail(patience == .requestBody ? slowBody : Problem(.responseTimeout))
+        case .announced: return .fail(Problem(.responseTimeout))
         // The held 401 stays incomplete, so the program never gets it.
         case .refused(let held):
             return replayAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
@@ -57,8 +57,8 @@ extension Exchange {
         case .switched(let switched):
             if switched.isLeaving { return .leave(closes: true) }
             return .cut(because: switched.hasUpstreamEnded ? nil : Self.silent)
-        case .greeted: return .endConnect(.slowHello)
-        case .connected: return .endConnect(.nothingInside)
+        case .greeted: return .endConnect(Problem(.slowHello))
+        case .connected: return .endConnect(Problem(.nothingInside))
         case .tunnelled: return .endTunnel
         }
     }

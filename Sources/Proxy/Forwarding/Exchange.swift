@@ -42,7 +42,7 @@ struct Exchange {
     mutating func forward(_ admitted: Admitted) {
         request.replaysUnauthorized = admitted.rule?.settings.onUnauthorized == .replay
         request.offersUpgrade = admitted.upgrade != nil
-        request.awaitsWholeBody = request.offersUpgrade && request.framing != .none && request.framing != .length(0)
+        request.awaitsWholeBody = request.offersUpgrade && request.framing.hasContent
         if admitted.isLast, !admitted.staysIfIgnored { request.keepsAlive = false }
     }
 
@@ -131,7 +131,7 @@ struct Exchange {
             return request.isHTTP10 ? .read : .forwardInterim
         }
         callStatus = findings.callStatus
-        if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(.unaskedUpgrade) }
+        if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(Problem(.unaskedUpgrade)) }
         let wantsToken = findings.isTokenRefused && request.replaysUnauthorized
         if findings.canReplay, findings.wantsNonce || wantsToken, !attempts.wasRefused {
             attempts.wantsNonce = findings.wantsNonce
@@ -148,7 +148,7 @@ struct Exchange {
             return .read
         }
         // 417 refuses the Expect field. Only the program can repeat the request without it.
-        if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
+        if answer.status == 417, request.expectsContinue { return refuse(Problem(.expectationFailed)) }
         return .forward
     }
 
@@ -255,7 +255,7 @@ struct Exchange {
         if error.kind == .http2Missing { return .replay(newConnection: false) }
         guard canReplay else { return .fail(Problem(error)) }
         if error.kind == .withheld, attempts.renew() {
-            return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
+            return token == nil ? .fail(Problem(.noCredential)) : .awaitToken(insteadOf: nil)
         }
         let isStale = error.kind == .connectionLost && end.wasReused && request.isIdempotent
         guard isStale || end.isUnprocessed, attempts.replayOnNewConnection() else { return .fail(Problem(error)) }

@@ -36,8 +36,10 @@ extension Forwarder {
     }
 
     private func serve(_ hello: ClientHello) {
-        guard case .whole(let name) = hello, let target = target(name) else { return endConnect(.noHello) }
-        if let name, let dialled = context.sender.dialled, name != dialled { return endConnect(.otherThanDialled) }
+        guard case .whole(let name) = hello, let target = target(name) else { return endConnect(Problem(.noHello)) }
+        if let name, let dialled = context.sender.dialled, name != dialled {
+            return endConnect(Problem(.otherThanDialled))
+        }
         do throws(MessageError) {
             let head = Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n".utf8)
             try stream.replaceRequest(by: head.span)
@@ -47,7 +49,7 @@ extension Forwarder {
         context.exchange.helloCame(stream.request.with { Exchange.Request($0, $1) })
         // The addresses of an enclosure's programs are others' out here.
         guard context.sender.enclosed != nil || !OwnConnections.contains(stream.source.address) else {
-            return endConnect(.circle)
+            return endConnect(Problem(.circle))
         }
         run(from: .identify)
     }

@@ -11,7 +11,7 @@ extension Forwarder {
     /// - Parameter refused: token that the upstream refused; `nil` if it refused none.
     func awaitToken(insteadOf refused: AccessToken?) {
         guard let upstream = context.upstream, let client = context.oauthClient else {
-            return perform(.fail(.internalError))
+            return perform(.fail(Problem(.internalError)))
         }
         context.exchange.awaitToken()
         context.ledger.times.tokenAwaited(shard.loop.now)
@@ -42,11 +42,11 @@ extension Forwarder {
         switch result {
         case .success(let token):
             context.token = token
-            perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
+            perform(context.exchange.tokenArrived(nil, hasSuspect: false, Problem(.internalError)))
         case .failure(.needsAuthentication)
         where !context.exchange.attempts.hasNewToken && TokenPhase.goesWithoutToken(&context):
             context.token = nil
-            perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
+            perform(context.exchange.tokenArrived(nil, hasSuspect: false, Problem(.internalError)))
         case .failure(let error):
             let hasSuspect = context.oauthClient?.currentToken() != nil
             let problem = TokenPhase.problem(error, context)

@@ -117,7 +117,7 @@ extension Forwarder {
         // The address of a name that an enclosed program has looked up is none out here. The name is dialled.
         let redirected = context.sender.dialled == nil ? context.sender.redirected : nil
         guard let target = context.installed.tunnels?.target(for: authority, redirected) else {
-            return perform(context.exchange.failed(.connectRefused))
+            return perform(context.exchange.failed(Problem(.connectRefused)))
         }
         waitNumber += 1
         let number = waitNumber

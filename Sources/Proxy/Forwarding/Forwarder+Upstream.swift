@@ -14,7 +14,7 @@ extension Forwarder: UpstreamStreamDelegate {
     /// - Parameter newConnection: whether only a new connection may be used.
     func send(newConnection: Bool) {
         guard let destination = context.admitted.destination, let to = context.upstream else {
-            return perform(.fail(.internalError))
+            return perform(.fail(Problem(.internalError)))
         }
         if context.exchange.isReplay || context.exchange.attempts.renewals > 0 {
             guard stream.rewindBody() else {
@@ -77,7 +77,7 @@ extension Forwarder: UpstreamStreamDelegate {
             return stop(Problem(error, inBody: true))
         }
         if let limit = context.installed.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
-            return stop(.bodyTooLarge)
+            return stop(Problem(.bodyTooLarge))
         }
         switch reading {
         case .bytes(let count):
@@ -87,7 +87,7 @@ extension Forwarder: UpstreamStreamDelegate {
             context.exchange.bodyAsked(isThere: false)
             return .wait
         case .end: return .end
-        case .cut: return stop(.bodyCut)
+        case .cut: return stop(Problem(.bodyCut))
         case .gone:
             context.exchange.programGone()
             return .abort

@@ -18,7 +18,7 @@ extension Forwarder {
         case .atOnce: refuseUser()
         case .delayed: context.exchange.delay()
         case .cut:
-            context.ledger.note(.userRequired)
+            context.ledger.note(Problem(.userRequired))
             perform(.hangUp)
         }
     }
@@ -31,13 +31,13 @@ extension Forwarder {
     /// Answers 407. Then closes after CONNECT or an upgrade: the next bytes may be no request (RFC 9931, section 3).
     private func refuseUser() {
         let head = stream.request.head
-        var problem = Problem.userRequired
+        var problem = Problem(.userRequired)
         problem.closes = head.methodKind == .connect || head.upgradeRequested
         perform(.fail(problem))
     }
 
     func readUsers(_ credentials: BasicCredentials) {
-        guard let users = context.installed.users else { return perform(.fail(.internalError)) }
+        guard let users = context.installed.users else { return perform(.fail(Problem(.internalError))) }
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)

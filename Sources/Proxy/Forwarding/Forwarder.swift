@@ -47,7 +47,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     func requestRefused(_ error: MessageError) {
         begin()
         if isHello { return beginRedirected() }
-        perform(.fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error)))
+        perform(.fail(error.status == Problem(.slowHead).status ? Problem(.slowHead) : Problem(error)))
     }
 
     private func begin() {
@@ -72,7 +72,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
         switch context.exchange.state {
         case .collecting, .awaitingToken, .asked, .refused, .announced:
             RecordPhase.report(.drain, &context)
-            perform(.fail(.draining))
+            perform(.fail(Problem(.draining)))
         case .deciding, .delayed, .greeted, .connected, .answered, .switched, .tunnelled: break
         }
     }
@@ -80,7 +80,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     func programLeft(_ leaving: ProgramLeaving) {
         if leaving == .stopped, !context.exchange.isAnswered {
             // Over HTTP/2 the stop of the server ends the streams without an answer.
-            context.ledger.note(.draining)
+            context.ledger.note(Problem(.draining))
         } else if leaving != .gone {
             context.ledger.wasCut = true
         }

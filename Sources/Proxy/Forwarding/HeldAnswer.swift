@@ -18,7 +18,7 @@ struct HeldAnswer {
     /// - Parameter lacksBody: whether the body, if the answer has one, is not read.
     init(head: ResponseHead, lacksBody: Bool = false) {
         self.head = head
-        isWhole = !lacksBody || head.framing == .none || head.framing == .length(0)
+        isWhole = !lacksBody || !head.framing.hasContent
     }
 
     /// Returns the answer with what its end brought.

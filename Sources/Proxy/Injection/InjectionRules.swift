@@ -39,7 +39,6 @@ final class InjectionRules: Sendable {
         ].map { Array($0.utf8) }
     }
 
-    /// Target of each entry of `inject`.
     let targets: [Target]
     let all: EntrySet
     let tokens: EntrySet
@@ -124,7 +123,7 @@ final class InjectionRules: Sendable {
     ) throws(Problem) -> Admitted.Credential {
         guard !all.isEmpty, head.methodKind != .trace else { return .none }
         guard placeholder != nil || onExisting != .replace else {
-            if case .asterisk = target, !parameters.isEmpty { throw .queryNeeded }
+            if case .asterisk = target, !parameters.isEmpty { throw Problem(.queryNeeded) }
             return .put(all)
         }
         var put = all
@@ -138,15 +137,14 @@ final class InjectionRules: Sendable {
             if onExisting == .keep { put.remove(EntrySet(index: index)) }
         }
         guard isWanted else { return .none }
-        if hasOwn, onExisting == .reject { throw .ownCredential }
+        if hasOwn, onExisting == .reject { throw Problem(.ownCredential) }
         guard !put.isEmpty else { return .kept }
-        if case .asterisk = target, hasParameters(put) { throw .queryNeeded }
+        if case .asterisk = target, hasParameters(put) { throw Problem(.queryNeeded) }
         return .put(put)
     }
 
     private enum Found {
         case nothing
-        /// Only the placeholder.
         case placeholder
         /// The program's own credential.
         case own

@@ -22,7 +22,7 @@ enum SignedPayload {
         if let own = Self.own(head, bytes) {
             // The digest does not depend on keys, so it is right even if the program has placeholders for keys.
             if own.count == 64 { return .known(own) }
-            if own.starts(with: "STREAMING-AWS4-".utf8) { return .refused(.signedChunks) }
+            if own.starts(with: "STREAMING-AWS4-".utf8) { return .refused(Problem(.signedChunks)) }
             if signer.isStorage, isSecure { return .known(own) }
         }
         switch head.framing {

@@ -41,14 +41,14 @@ struct ProblemTableTests {
     }
 
     private static let connects =
-        [Problem.connectRefused, .tunnelNotListed].flatMap {
+        [Problem(.connectRefused), Problem(.tunnelNotListed)].flatMap {
             [
                 $0.connecting(to: Authority(host: .name("api.example.com"), port: 443)),
                 $0.connecting(to: Authority(host: .name("api.exmaple.com"), port: 443), near: near),
             ]
         } + [
-            Problem.connectRefused.connecting(to: Authority(host: .name("api.example.net"), port: 443), near: nil),
-            .tunnelNotListed.connecting(to: Authority(host: .name("db.example.net"), port: 5432), near: nil),
+            Problem(.connectRefused).connecting(to: Authority(host: .name("api.example.net"), port: 443), near: nil),
+            Problem(.tunnelNotListed).connecting(to: Authority(host: .name("db.example.net"), port: 5432), near: nil),
         ]
 
     private static let tokens = [

@@ -56,9 +56,9 @@ struct ReasonPhraseTests {
         let near = HostPattern(wildcard: true, host: asked.host, port: asked.port)
         for problem in [
             Problem.unknownHost(asked, .http, near: nil), .unknownHost(asked, .https, near: near),
-            .connectRefused.connecting(to: asked),
-            .tunnelNotListed.connecting(to: asked), .connectRefused.connecting(to: asked, near: nil),
-            .tunnelNotListed.connecting(to: asked, near: nil),
+            Problem(.connectRefused).connecting(to: asked),
+            Problem(.tunnelNotListed).connecting(to: asked), Problem(.connectRefused).connecting(to: asked, near: nil),
+            Problem(.tunnelNotListed).connecting(to: asked, near: nil),
         ] {
             check(problem.phrase)
             #expect(problem.phrase.contains(asked.host.description) == (host.utf8.count < 40), "\(problem.phrase)")

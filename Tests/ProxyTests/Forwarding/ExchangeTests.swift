@@ -74,8 +74,8 @@ struct ExchangeTests {
         _ = exchange.judge(try head(401, "Content-Length: 9"), findings)
         #expect(text(exchange.deadlinePassed(nil)) == "awaitToken")
         exchange.awaitToken()
-        let refusal = text(exchange.tokenArrived(Self.late, hasSuspect: true, .userRequired))
-        #expect(refusal == text(.fail(.userRequired)), "a part of a 401 passes")
+        let refusal = text(exchange.tokenArrived(Self.late, hasSuspect: true, Problem(.userRequired)))
+        #expect(refusal == text(.fail(Problem(.userRequired))), "a part of a 401 passes")
     }
 
     @Test func `a gRPC answer that is cut while its head is held is a problem`() throws {
@@ -124,28 +124,30 @@ struct ExchangeTests {
             return exchange
         }
         var whole = try held()
-        #expect(text(whole.tokenArrived(Self.late, hasSuspect: true, .internalError)) == "pass no")
+        #expect(text(whole.tokenArrived(Self.late, hasSuspect: true, Problem(.internalError))) == "pass no")
         var person = try held()
-        let signIn = text(person.tokenArrived(.needsAuthentication, hasSuspect: true, .userRequired))
-        #expect(signIn == text(.fail(.userRequired)), "nobody is told to sign in")
+        let signIn = text(person.tokenArrived(.needsAuthentication, hasSuspect: true, Problem(.userRequired)))
+        #expect(signIn == text(.fail(Problem(.userRequired))), "nobody is told to sign in")
         var cut = try held(whole: false)
-        let refusal = text(cut.tokenArrived(Self.late, hasSuspect: true, .userRequired))
-        #expect(refusal == text(.fail(.userRequired)), "a part of a 401 passes, or the refused token goes out again")
+        let refusal = text(cut.tokenArrived(Self.late, hasSuspect: true, Problem(.userRequired)))
+        #expect(
+            refusal == text(.fail(Problem(.userRequired))),
+            "a part of a 401 passes, or the refused token goes out again")
         var first = Exchange()
         first.awaitToken()
-        let doubted = text(first.tokenArrived(Self.late, hasSuspect: true, .internalError))
+        let doubted = text(first.tokenArrived(Self.late, hasSuspect: true, Problem(.internalError)))
         #expect(doubted == "sendSuspect(newConnection: false)", "a request fails because its token is doubted")
         var needing = exchange { $0.replaysUnauthorized = true }
-        #expect(needing.refuse(.userRequired) == .stop)
-        #expect(ended(&needing, TransportError(.aborted, message: "")) == text(.fail(.userRequired)))
+        #expect(needing.refuse(Problem(.userRequired)) == .stop)
+        #expect(ended(&needing, TransportError(.aborted, message: "")) == text(.fail(Problem(.userRequired))))
     }
 
     @Test func `a token that ages while a connection is waited for is renewed, and not for ever`() {
         var exchange = exchange()
         // Without a token there is nothing to renew.
-        #expect(ended(&exchange, Self.withheld, again: true) == text(.fail(.noCredential)))
+        #expect(ended(&exchange, Self.withheld, again: true) == text(.fail(Problem(.noCredential))))
         for _ in 0..<2 {
-            #expect(ended(&exchange, Self.withheld, again: true) == text(.fail(.noCredential)))
+            #expect(ended(&exchange, Self.withheld, again: true) == text(.fail(Problem(.noCredential))))
             exchange.ask()
         }
         #expect(ended(&exchange, Self.withheld, again: true) == failure(Self.withheld))
@@ -157,12 +159,12 @@ struct ExchangeTests {
     @Test func `the deadline of a request is that of the peer it waits for`() throws {
         var plain = exchange()
         #expect(plain.patience == .response)
-        #expect(text(plain.deadlinePassed(nil)) == text(.fail(.responseTimeout)))
+        #expect(text(plain.deadlinePassed(nil)) == text(.fail(Problem(.responseTimeout))))
         plain.bodyAsked(isThere: true)
         #expect(plain.patience == .response)
         plain.bodyAsked(isThere: false)
         #expect(plain.patience == .requestBody)
-        #expect(text(plain.deadlinePassed(nil)) == text(.fail(.slowBody)))
+        #expect(text(plain.deadlinePassed(nil)) == text(.fail(Problem(.slowBody))))
         // Who may wait for 100 with the body waits for the upstream, until it has come.
         var expecting = exchange { $0.expectsContinue = true }
         expecting.bodyAsked(isThere: false)

@@ -4,7 +4,7 @@ import HTTPServer
 /// Calls `Gate.admit`, which admits or refuses the request by its head and finds its upstream.
 enum AdmitPhase {
     static func run(_ context: inout Context) -> Action {
-        guard let role = context.role else { return .fail(.draining) }
+        guard let role = context.role else { return .fail(Problem(.draining)) }
         let (installed, stream) = (context.installed, context.stream)
         let situation = Gate.Situation(
             role: role, listenerScheme: context.grant.tls == nil ? .http : .https,
@@ -26,7 +26,7 @@ enum AdmitPhase {
         case .reply: return .answerAsLastRecipient
         }
         guard let upstream = context.admitted.rule.flatMap({ installed.upstream(for: $0) }) else {
-            return .fail(.internalError)
+            return .fail(Problem(.internalError))
         }
         context.upstream = upstream
         context.exchange.forward(context.admitted)

@@ -80,7 +80,7 @@ enum AnswerPhase {
             let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
             agreed.isCovered(by: offer)
         else {
-            context.exchange.stop(.unaskedUpgrade)
+            context.exchange.stop(Problem(.unaskedUpgrade))
             return false
         }
         guard let hasInput = context.stream.hasInput(reading: true) else {
@@ -88,7 +88,7 @@ enum AnswerPhase {
             return false
         }
         guard !hasInput else {
-            context.exchange.stop(.bytesBeforeUpgrade)
+            context.exchange.stop(Problem(.bytesBeforeUpgrade))
             return false
         }
         context.exchange.switchProtocols()

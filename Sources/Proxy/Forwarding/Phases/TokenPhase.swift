@@ -9,12 +9,12 @@ import WireText
 /// Finds the request's credential: none, the program's own, fixed values, signing keys or a token.
 enum TokenPhase {
     static func run(_ context: inout Context) -> Action {
-        guard let upstream = context.upstream else { return .fail(.internalError) }
+        guard let upstream = context.upstream else { return .fail(Problem(.internalError)) }
         let entries = context.admitted.entries
         if context.signing == nil, let signer = upstream.injected.signer(entries) {
             guard let keys = upstream.injected.signingKeys else {
                 context.ledger.injection = .failed
-                return .fail(.noCredential)
+                return .fail(Problem(.noCredential))
             }
             let action = WholeBody.begin(&context, signer, keys)
             guard case .next = action else { return action }
@@ -33,7 +33,7 @@ enum TokenPhase {
         let rule = upstream.rule
         guard upstream.injected.hasFixed(entries) else {
             context.ledger.injection = .failed
-            return .fail(.noCredential)
+            return .fail(Problem(.noCredential))
         }
         guard !entries.isDisjoint(with: rule.injection.tokens) else {
             // If the upstream injects a token, `entries` lacks it because the program's own token stays.
@@ -66,16 +66,16 @@ enum TokenPhase {
     private static func client(at upstream: Upstream, _ stream: any ProgramStream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
         return try stream.request.with { head, bytes throws(Problem) in
-            guard let token = BearerToken.range(head, bytes) else { throw .callerTokenNeeded }
+            guard let token = BearerToken.range(head, bytes) else { throw Problem(.callerTokenNeeded) }
             do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
         }
     }
 
     /// Returns the answer to a program whose request gets no token.
     static func problem(_ error: HeimdallrError, _ context: Context) -> Problem {
-        guard let upstream = context.upstream else { return .internalError }
+        guard let upstream = context.upstream else { return Problem(.internalError) }
         if upstream.exchangesCallers {
-            if error.refusesCallerToken { return .callerTokenRefused }
+            if error.refusesCallerToken { return Problem(.callerTokenRefused) }
             // The caller's token may have expired during the wait.
             do throws(Problem) { _ = try client(at: upstream, context.stream) } catch { return error }
         }

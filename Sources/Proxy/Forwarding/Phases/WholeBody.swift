@@ -29,13 +29,13 @@ enum WholeBody {
     }
 
     static func collect(_ context: inout Context) -> Action {
-        guard let rule = context.admitted.rule else { return .fail(.internalError) }
+        guard let rule = context.admitted.rule else { return .fail(Problem(.internalError)) }
         let limit = rule.settings.maxReplayBytes
         if case .length(let length) = context.exchange.request.framing, length > UInt64(limit) {
             return .fail(tooLong(context))
         }
         if context.signing?.payload == nil {
-            do { context.signing?.digest = try PayloadDigest() } catch { return .fail(.internalError) }
+            do { context.signing?.digest = try PayloadDigest() } catch { return .fail(Problem(.internalError)) }
         }
         context.stream.keepBody(upTo: limit, isNeeded: true)
         if context.exchange.collect() {
@@ -62,17 +62,17 @@ enum WholeBody {
             switch reading {
             case .bytes(let count):
                 do { try context.signing?.digest?.update(span.span.extracting(first: count)) } catch {
-                    return .fail(.internalError)
+                    return .fail(Problem(.internalError))
                 }
                 let progress = context.stream.progress
                 if let limit = context.installed.settings.maxBodyBytes, progress.bodyTaken > limit {
-                    return .fail(.bodyTooLarge)
+                    return .fail(Problem(.bodyTooLarge))
                 }
                 guard progress.canRewind else { return .fail(tooLong(context)) }
             case .wait:
                 context.exchange.pieceCame()
                 return .wait
-            case .cut: return .fail(.bodyCut)
+            case .cut: return .fail(Problem(.bodyCut))
             case .gone: return .leave(closes: false)
             case .end: return finish(&context)
             }
@@ -81,16 +81,20 @@ enum WholeBody {
 
     private static func tooLong(_ context: Context) -> Problem {
         // A signing with a payload needs no digest.
-        if let signing = context.signing, signing.payload == nil { .bodyNotSignable } else { .upgradeBodyTooLarge }
+        if let signing = context.signing, signing.payload == nil {
+            Problem(.bodyNotSignable)
+        } else {
+            Problem(.upgradeBodyTooLarge)
+        }
     }
 
     private static func finish(_ context: inout Context) -> Action {
         if context.exchange.request.offersUpgrade, context.stream.hasInput(reading: true) != false {
-            return .fail(.bytesBeforeUpgrade)
+            return .fail(Problem(.bytesBeforeUpgrade))
         }
         guard context.stream.rewindBody() else { return .fail(tooLong(context)) }
         if context.signing?.digest != nil {
-            guard let payload = try? context.signing?.digest?.finish() else { return .fail(.internalError) }
+            guard let payload = try? context.signing?.digest?.finish() else { return .fail(Problem(.internalError)) }
             context.signing?.digest = nil
             context.signing?.payload = payload
         }
