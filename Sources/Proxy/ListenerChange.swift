@@ -89,10 +89,6 @@ extension ProxyPlan.Listener {
     }
 }
 
-extension ListenAddress {
-    fileprivate var isChosenByKernel: Bool { if case .tcp(_, 0) = self { true } else { false } }
-}
-
 extension Configuration {
     /// Ports of `proxy.listen`, the upstreams' listeners and `admin.listen` for IPv4, also by name.
     fileprivate var v4Ports: Set<UInt16> {

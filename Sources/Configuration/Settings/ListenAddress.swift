@@ -5,7 +5,10 @@ public enum ListenAddress: Sendable, Hashable {
     /// `path` is absolute. `mode` has the permissions of the socket's file; `nil` means 0600, for the owner alone.
     case unix(path: String, mode: UInt16?)
 
-    var isUnix: Bool { if case .unix = self { true } else { false } }
+    public var isUnix: Bool { if case .unix = self { true } else { false } }
+    /// Whether the kernel chooses the port, so that it is not known before the start.
+    public var isChosenByKernel: Bool { if case .tcp(_, port: 0) = self { true } else { false } }
+    public var hasFixedPort: Bool { !isUnix && !isChosenByKernel }
 
     /// The address without permissions.
     public var endpoint: ListenAddress {

@@ -233,7 +233,3 @@ extension Configuration {
         return (port, TrustFolder.nameEnd(host.replacing(":", with: "-")))
     }
 }
-
-extension ListenAddress {
-    fileprivate var hasFixedPort: Bool { if case .tcp(_, let port) = self { port != 0 } else { false } }
-}

@@ -103,7 +103,7 @@ extension Configuration {
         var settings = self
         let listener = ListenAddress.tcp(host: "127.0.0.1", port: isEnclosed ? EnclosedProgram.proxyPort : 0)
         // Rules for the listener that the program would use without --serve apply to the new listener.
-        if let former = proxy.listen.first(where: { if case .tcp = $0 { true } else { false } }) {
+        if let former = proxy.listen.first(where: { !$0.isUnix }) {
             for index in upstreams.indices {
                 settings.upstreams[index].callers.listeners = upstreams[index].callers.listeners.map {
                     $0 == former ? listener : $0

@@ -195,7 +195,7 @@ struct ExecCommand: ParsableCommand {
                 "the proxy has no listener without TLS, and few programs speak TLS with a proxy: add an address such as "
                     + "127.0.0.1:8080 to proxy.listen")
         }
-        let onlySockets = addresses.allSatisfy { if case .unix = $0 { true } else { false } }
+        let onlySockets = addresses.allSatisfy(\.isUnix)
         return ExitStatus.failure.error(
             onlySockets
                 ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "

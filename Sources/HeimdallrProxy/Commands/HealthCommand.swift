@@ -85,7 +85,7 @@ struct HealthCommand: ParsableCommand {
             if let settings = try source.admin(environment) {
                 // The port comes first, because it answers any user of the machine. The socket answers only the proxy's
                 // user. For port 0 the kernel chose a port that is not known here.
-                let ports = if case .tcp(_, port: 0) = settings.listen { [ListenAddress]() } else { [settings.listen] }
+                let ports = settings.listen.isChosenByKernel ? [] : [settings.listen]
                 let sockets = AdminOptions.sockets(of: settings, environment: environment)
                 return ask(ports + sockets.map { .unix(path: $0, mode: nil) }, target, timeout)
             }
@@ -133,8 +133,7 @@ struct HealthCommand: ParsableCommand {
     /// the other side. This connection is not logged or counted, because it has no request.
     private func knock(at addresses: [ListenAddress], _ timeout: Int) -> HealthOutcome {
         var reasons: [String] = []
-        for address in addresses {
-            if case .tcp(_, port: 0) = address { continue }
+        for address in addresses where !address.isChosenByKernel {
             do throws(SystemCallError) {
                 let connection = try SocketConnection(to: address, timeout: timeout)
                 connection.endSending()
