@@ -34,7 +34,7 @@ extension EnrolmentReport {
             .init(
                 "foreign_endpoints",
                 .object(foreignEndpoints.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })),
-            .init("missing_scopes", .array(missingScopes.map { .string($0) })),
+            .init("missing_scopes", JSON(missingScopes)),
             .init("wants_authentication", .bool(wantsAuthentication)), .init("fault", JSON(fault?.description)),
         ])
     }

@@ -59,7 +59,6 @@ final class EventFeed: Sendable {
         send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
 
-    /// Sends a finished request.
     func send(_ request: RecentRequest) { send(frame: "event: request\ndata: \(request.json.line)\n\n") }
 
     var hasReaders: Bool { state.withLock { !$0.readers.isEmpty } }
@@ -99,7 +98,7 @@ final class EventFeed: Sendable {
             members += (reason.map { [.init("reason", .string($0))] } ?? []) + way
         case .moreConsentNeeded(let scope):
             members += [
-                .init("reason", "more consent needed"), .init("scope", .array(scope.map { .string($0) })),
+                .init("reason", "more consent needed"), .init("scope", JSON(scope)),
             ]
             members += way
         case .refreshTokenEnding(let expiresIn):

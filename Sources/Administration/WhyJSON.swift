@@ -3,12 +3,11 @@ import Reports
 import WireText
 
 extension WhyText {
-    /// Returns the explanation as JSON, for programs.
     func json(_ route: RouteExplanation) -> JSON {
         .object(
             [.init("refused", .bool(isRefused(route))), .init("route", body(route))]
                 + (model.sources.users.isEmpty
-                    ? [] : [.init("users", .array(model.sources.users.map { .string($0) }))]))
+                    ? [] : [.init("users", JSON(model.sources.users))]))
     }
 
     private func body(_ route: RouteExplanation) -> JSON {

@@ -18,6 +18,11 @@ public enum JSONValue: Sendable, Hashable {
         if case .string(let text) = self { text } else { nil }
     }
 
+    /// The strings of an array, without its other values; `nil` for any other value.
+    package var texts: [String]? {
+        if case .array(let elements) = self { elements.compactMap(\.string) } else { nil }
+    }
+
     /// The object without its members that are `null`, as many servers write absent ones; any other value unchanged.
     public var withoutNulls: JSONValue {
         if case .object(let members) = self { .object(members.filter { $0.value != .null }) } else { self }

@@ -87,7 +87,7 @@ struct LoginCommandRoutes: Sendable {
     /// Reports success, with sentences about the person and about permissions that were not granted.
     private static func done(_ client: Heimdallr?) -> ServerResponse {
         let notes = client.map { $0.status().personSentences + Shortfall($0.status()).sentences } ?? []
-        return json(["state": "done", "notes": .array(notes.map { .string($0) })])
+        return json(["state": "done", "notes": JSON(notes)])
     }
 
     private static func json(_ members: KeyValuePairs<String, JSON>) -> ServerResponse {

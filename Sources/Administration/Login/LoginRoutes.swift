@@ -139,7 +139,8 @@ struct LoginRoutes: Sendable {
     private func finish(_ request: ServerRequest, answer: String) async -> ServerResponse {
         // If there is a fragment, the query is not part of the answer.
         let relevant = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
-        if let name = Heimdallr.repeatedParameter(in: relevant.dropFirst(), isFragment: relevant.hasPrefix("#")) {
+        if let name = AuthorizationResponse.repeatedName(in: relevant.dropFirst(), isFragment: relevant.hasPrefix("#"))
+        {
             // The answer is ambiguous, so the attempt stays valid.
             report("the parameter \(name) is repeated")
             return LoginPage.repeatedParameter(name)
@@ -183,7 +184,7 @@ struct LoginRoutes: Sendable {
             if let denial = await denial(parameters, request) { return denial }
             if let client = signedIn(request, state: state) { return LoginPage.repeated(client.name) }
         }
-        let word = Heimdallr.refusalWord(in: parameters)
+        let word = AuthorizationResponse.refusalWord(in: parameters)
         let cause = UnusableAnswer(refusal, hasState: !state.isEmpty, cookies: request.cookies)
         // The client has reported an answer from another browser.
         if refusal != .foreign { report(cause.reason + (word.map { "; the server’s answer was \($0)" } ?? "")) }
@@ -213,11 +214,11 @@ struct LoginRoutes: Sendable {
 
     /// Answers an error without a state; returns `nil` for any other answer.
     private func denial(_ answer: Substring, _ request: ServerRequest) async -> ServerResponse? {
-        guard Heimdallr.refusalWithoutState(in: answer, hiding: []) != nil else { return nil }
+        guard AuthorizationResponse.refusalWithoutState(in: answer, hiding: []) != nil else { return nil }
         // The server is unknown, so the secrets of all clients are hidden.
         var secrets: [Secret] = []
         for client in model.sources.clients { secrets += await client.heimdallr.knownSecrets() }
-        guard let error = Heimdallr.refusalWithoutState(in: answer, hiding: secrets) else { return nil }
+        guard let error = AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets) else { return nil }
         if model.logins.refused(error, cookies: request.cookies) {
             logger.warning("an answer without a state refused a sign-in", metadata: ["reason": "\(error)"])
         }

@@ -95,7 +95,7 @@ package final class PendingLogins: Sendable {
     func mayReport() -> Bool { update { $0.mayReport(now: $1) } }
 
     private func tell(_ error: LoginError, of states: [String]) {
-        for client in state.withLock({ $0.clientsToTell(states: states) }) { client.refusedAnswer(error) }
+        for client in state.withLock({ $0.clientsToTell(states: states) }) { client.reportFailure(error) }
     }
 
     /// Finishes the login, also if the browser leaves, so that the code is not spent without effect.

@@ -96,14 +96,9 @@ extension ClientReader {
             throw BadValue("a code would cross the network in plain text: write https://, or a loopback address")
         }
         let names = (parts.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } }
-        if let name = names.first(where: { answerNames.contains(String($0)) }) {
+        if let name = names.first(where: { RedirectURI.answerNames.contains($0) }) {
             throw BadValue("write the URI without \(name) in its query: the server's answer adds this parameter")
         }
         return text
     }
-
-    private static let answerNames: Set<String> = [
-        "code", "state", "iss", "error", "error_description", "error_uri", "access_token", "token_type", "expires_in",
-        "scope",
-    ]
 }

@@ -68,7 +68,7 @@ struct SchemaWriter {
     private static func members(_ words: [String], _ deprecated: [String]) -> [JSON.Member] {
         let old: [[JSON.Member]] =
             deprecated.isEmpty
-            ? [] : [[.init("enum", .array(deprecated.map { .string($0) })), .init("deprecated", true)]]
+            ? [] : [[.init("enum", JSON(deprecated)), .init("deprecated", true)]]
         return any([[.init("enum", .array(words.flatMap(spellings)))]] + old + [[ref(substitution)]])
     }
 
@@ -161,13 +161,13 @@ struct SchemaWriter {
     // MARK: Rules
 
     private static func required(_ keys: [String]) -> JSON {
-        .object([.init("required", .array(keys.map { .string($0) }))])
+        .object([.init("required", JSON(keys))])
     }
 
     private static func members(_ constraints: Outline.Constraints, and cases: [JSON] = []) -> [JSON.Member] {
         var members: [JSON.Member] = []
         let single = constraints.needed.filter { $0.count == 1 }.flatMap { $0 }
-        if !single.isEmpty { members.append(.init("required", .array(single.map { .string($0) }))) }
+        if !single.isEmpty { members.append(.init("required", JSON(single))) }
         if !constraints.refused.isEmpty {
             members.append(.init("properties", .object(constraints.refused.map { .init($0, false) })))
         }
@@ -181,7 +181,7 @@ struct SchemaWriter {
     private static func condition(_ condition: Outline.Case) -> JSON? {
         let constraints = members(condition.constraints)
         guard !constraints.isEmpty else { return nil }
-        let words = JSON.object([.init("enum", .array(condition.words.map { .string($0) }))])
+        let words = JSON.object([.init("enum", JSON(condition.words))])
         var test: [JSON.Member] = [.init("properties", .object([.init(condition.key, words)]))]
         if !condition.isUsual { test.append(.init("required", .array([.string(condition.key)]))) }
         return .object([.init("if", .object(test)), .init("then", .object(constraints))])

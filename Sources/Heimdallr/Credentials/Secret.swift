@@ -29,6 +29,15 @@ public struct Secret: Sendable, Hashable, Redacted {
 
     init(_ storage: SecretBytes) { self.storage = storage }
 
+    /// The compact text of a JSON value, of which no other copy stays.
+    init(json: JSON) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(4096)
+        json.write(.compact) { bytes.append($0) }
+        defer { SecretBytes.wipe(&bytes) }
+        self.init(bytes)
+    }
+
     /// The same bytes, not a copy.
     var bytes: SecretBytes { storage }
 

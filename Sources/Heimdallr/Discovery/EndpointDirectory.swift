@@ -149,15 +149,10 @@ final class EndpointDirectory: Sendable {
         return .failure(fault)
     }
 
-    /// Fetches a document of this server, with the configuration's header fields.
-    /// - Parameter credential: header field to send, for documents that require a token.
-    func document(
-        at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
-    ) async throws(DiscoveryFault) -> [UInt8] {
-        try await response(at: url, within: timeout, credential: credential).body
-    }
-
-    /// - Parameter isServer: whether the document is the server's. An API's document needs none of its header fields.
+    /// Fetches a document.
+    /// - Parameters:
+    ///   - credential: header field to send, for documents that require a token.
+    ///   - isServer: whether the document is the server's, and the request has the configuration's header fields.
     func response(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil, ofServer isServer: Bool = true
     ) async throws(DiscoveryFault) -> HeimdallrHTTPResponse {

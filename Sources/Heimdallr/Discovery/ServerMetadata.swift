@@ -58,11 +58,11 @@ package struct ServerMetadata: Sendable, Equatable {
         }
         alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
         requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)
-        challengeMethods = Self.texts(value["code_challenge_methods_supported"]) ?? []
+        challengeMethods = value["code_challenge_methods_supported"]?.texts ?? []
         readsClientDocuments = value["client_id_metadata_document_supported"] == .bool(true)
-        scopes = Self.texts(value["scopes_supported"]) ?? []
-        authMethods = Self.texts(value["token_endpoint_auth_methods_supported"])
-        grantTypes = Self.texts(value["grant_types_supported"])
+        scopes = value["scopes_supported"]?.texts ?? []
+        authMethods = value["token_endpoint_auth_methods_supported"]?.texts
+        grantTypes = value["grant_types_supported"]?.texts
     }
 
     /// Whether two issuers are one. An empty path and `/` are the same (RFC 3986 section 6.2.3). Only for finding a
@@ -72,11 +72,6 @@ package struct ServerMetadata: Sendable, Equatable {
     private static func normal(_ issuer: String) -> Substring.UTF8View {
         let isBare = (try? WebURL(issuer)).map { $0.path == "/" && $0.query == nil } ?? false
         return (isBare ? issuer.dropLast() : issuer[...]).utf8
-    }
-
-    private static func texts(_ value: JSONValue?) -> [String]? {
-        guard case .array(let elements)? = value else { return nil }
-        return elements.compactMap(\.string)
     }
 
     /// - Throws: `DiscoveryFault.missing`; `.unusable` for an address that may not get secrets.

@@ -33,8 +33,8 @@ enum ClientRegistration {
     ) -> [JSON.Member] {
         var members: [JSON.Member] = [
             .init("client_name", .string(name)), .init("application_type", "native"),
-            .init("redirect_uris", .array(redirectURIs.map { .string($0) })),
-            .init("grant_types", .array(grantTypes.map { .string($0) })), .init("response_types", .array(["code"])),
+            .init("redirect_uris", JSON(redirectURIs)),
+            .init("grant_types", JSON(grantTypes)), .init("response_types", .array(["code"])),
             .init("token_endpoint_auth_method", .string(method.rawValue)),
         ]
         if !scope.isEmpty { members.append(.init("scope", .string(scope.joined(separator: " ")))) }

@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import WireText
 
 /// The authorization server that an API's documents name, and the client at this server. Stored in the same record as
@@ -69,21 +68,16 @@ struct Enrolment: Sendable, Equatable, Redacted {
 extension Enrolment {
     /// The enrolment as JSON, for the record.
     var stored: Secret {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(4096)
-        let members = members + [.init("begun", .array(begun.map { .object($0.members) }))]
-        JSON.object(members).write(.compact) { bytes.append($0) }
-        defer { SecretBytes.wipe(&bytes) }
-        return Secret(bytes)
+        Secret(json: .object(members + [.init("begun", .array(begun.map { .object($0.members) }))]))
     }
 
     private var members: [JSON.Member] {
         [
             .init("resource", JSON(resource)), .init("issuer", .string(issuer)),
-            .init("scope", .array(scope.map { .string($0) })), .init("client_id", .string(client.identifier)),
+            .init("scope", JSON(scope)), .init("client_id", .string(client.identifier)),
             .init("client_secret", JSON(client.secret?.revealed)), .init("method", .string(client.method.rawValue)),
             .init("source", .string(client.source.rawValue)),
-            .init("redirect_uris", .array(client.redirectURIs.map { .string($0) })),
+            .init("redirect_uris", JSON(client.redirectURIs)),
             .init("registrations", registrations.json),
             .init("secret_expires_at", .number(Int(client.secretExpiresAt))),
             .init("refused", .bool(client.isRefused)),
@@ -103,10 +97,10 @@ extension Enrolment {
             let source = value["source"]?.string.flatMap({ Source(rawValue: $0) })
         else { return nil }
         self.init(
-            resource: value["resource"]?.string, issuer: issuer, scope: Self.texts(value["scope"]),
+            resource: value["resource"]?.string, issuer: issuer, scope: value["scope"]?.texts ?? [],
             client: Client(
                 identifier: identifier, secret: value["client_secret"]?.string.map { Secret($0) }, method: method,
-                source: source, redirectURIs: Self.texts(value["redirect_uris"]),
+                source: source, redirectURIs: value["redirect_uris"]?.texts ?? [],
                 secretExpiresAt: Self.number(value["secret_expires_at"]), isRefused: value["refused"] == .bool(true)),
             registrations: Registrations(value["registrations"]))
     }
@@ -131,11 +125,6 @@ extension Enrolment {
     /// Whether both are equal, apart from past registrations and sign-ins in progress.
     func isLike(_ other: Enrolment) -> Bool {
         resource == other.resource && issuer == other.issuer && scope == other.scope && client == other.client
-    }
-
-    private static func texts(_ value: JSONValue?) -> [String] {
-        guard case .array(let elements)? = value else { return [] }
-        return elements.compactMap(\.string)
     }
 
     static func number(_ value: JSONValue?) -> Int64 {

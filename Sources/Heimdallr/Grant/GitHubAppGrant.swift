@@ -70,7 +70,7 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant, OwnTokenRequest {
 
     private var body: String {
         var members: [JSON.Member] = []
-        if !repositories.isEmpty { members.append(.init("repositories", .array(repositories.map { .string($0) }))) }
+        if !repositories.isEmpty { members.append(.init("repositories", JSON(repositories))) }
         if !permissions.isEmpty {
             let sorted = permissions.sorted { $0.key < $1.key }
             members.append(.init("permissions", .object(sorted.map { .init($0.key, .string($0.value)) })))

@@ -15,9 +15,9 @@ extension Heimdallr {
             response.accessToken.isVisible
         else { return nil }
         let credential = HeimdallrHTTPField(name: "Authorization", secret: response.accessToken.after(scheme: "Bearer"))
-        let body = try? await directory.document(
+        let response = try? await directory.response(
             at: url, within: min(requests.configuration.timeout, Self.userInfoTimeout), credential: credential)
-        guard let body, let answer = try? JSONParser.parse(body) else { return nil }
+        guard let response, let answer = try? JSONParser.parse(response.body) else { return nil }
         let claims = Claims(answer)
         guard let named = claims.subject, named.utf8.elementsEqual(subject.utf8) else { return nil }
         return claims.personalName

@@ -69,7 +69,8 @@ final class IssuerKeys: Sendable {
     }
 
     private func document(at url: String) async throws(DiscoveryFault) -> [UInt8] {
-        do throws(DiscoveryFault) { return try await directory.document(at: url, within: directory.timeout) } catch {
+        do throws(DiscoveryFault) { return try await directory.response(at: url, within: directory.timeout).body } catch
+        {
             guard case .network(let fault) = error else { throw error }
             throw .unreachable(.keys, ForeignText.printable(url), fault)
         }

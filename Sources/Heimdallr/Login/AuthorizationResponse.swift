@@ -2,7 +2,7 @@ internal import Cryptography
 internal import WireText
 
 /// The browser's untrusted authorization response, checked against its login: RFC 6749 section 4.1.2, RFC 9207.
-struct AuthorizationResponse: Sendable {
+package struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
     /// Unknown parameters. In the implicit grant they become `TokenResponse.extra`.
     private var foreign: [String: String] = [:]
@@ -58,8 +58,10 @@ struct AuthorizationResponse: Sendable {
         return OAuthError(status: 302, code, hiding: secrets) { parameters[$0] }
     }
 
-    /// Returns the error of an answer without `state`. The sender of such an answer is unknown.
-    static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
+    /// Returns the error of an answer without `state`, made printable; `nil` with a `state` or without an error. The
+    /// sender of such an answer is unknown.
+    /// - Parameter answer: a query without `?`, or a fragment without `#`.
+    package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         guard answer.utf8.count <= maxBytes,
             let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser)),
             parameters["state"]?.isEmpty ?? true
@@ -69,7 +71,7 @@ struct AuthorizationResponse: Sendable {
 
     /// Returns the error's word of an answer to an unknown login, if it is a word of the protocols. Anybody may have
     /// written the answer, so no other text of it is shown.
-    static func refusalWord(in answer: Substring) -> OAuthError.Code? {
+    package static func refusalWord(in answer: Substring) -> OAuthError.Code? {
         guard answer.utf8.count <= maxBytes,
             let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser))
         else { return nil }
@@ -78,8 +80,8 @@ struct AuthorizationResponse: Sendable {
         }
     }
 
-    /// Returns the first known parameter that appears twice in an answer.
-    static func repeatedName(in answer: Substring, isFragment: Bool) -> String? {
+    /// Returns the first known parameter that appears twice in an answer (RFC 6749 section 3.1).
+    package static func repeatedName(in answer: Substring, isFragment: Bool) -> String? {
         guard answer.utf8.count <= maxBytes else { return nil }
         let known = knownNames(isFragment ? .implicit : .browser)
         var seen: Set<String> = []

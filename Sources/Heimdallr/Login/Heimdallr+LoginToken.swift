@@ -1,7 +1,7 @@
 // Steps of all kinds of login, from the store's lease to the saved token.
 extension Heimdallr {
     /// Sends the event of a failed login, except for mistakes of the caller, and for ended or overtaken logins.
-    func reportFailure(_ error: LoginError) {
+    package func reportFailure(_ error: LoginError) {
         switch error {
         case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .badClient, .offerChanged: return
         default: apply { $0.loginFailed(error, $1) }
@@ -14,25 +14,6 @@ extension Heimdallr {
             reportFailure(error)
             throw error
         }
-    }
-
-    /// Reports a login as failed, because the caller refused the browser's answer.
-    package func refusedAnswer(_ error: LoginError) { reportFailure(error) }
-
-    /// Returns the first known parameter that appears twice in an answer (RFC 6749 section 3.1).
-    package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
-        AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
-    }
-
-    /// Returns the error of an answer without `state`, made printable; `nil` with a `state` or without an error.
-    /// - Parameter answer: a query without `?`, or a fragment without `#`.
-    package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
-        AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
-    }
-
-    /// Returns the error's word of an answer to an unknown login, if it is a word of the protocols.
-    package static func refusalWord(in answer: Substring) -> OAuthError.Code? {
-        AuthorizationResponse.refusalWord(in: answer)
     }
 
     func checkRunning() throws(LoginError) { if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped } }

@@ -66,11 +66,7 @@ package struct PortableLogin: Sendable, Redacted {
                     .init("record", .string(login.record)),
                 ]
             }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(4096)
-        JSON.object(members).write(.compact) { bytes.append($0) }
-        defer { SecretBytes.wipe(&bytes) }
-        return Secret(bytes)
+        return Secret(json: .object(members))
     }
 
     /// - Parameter end: expiry by this process's clock. The store has checked the expiry by the store's clock.

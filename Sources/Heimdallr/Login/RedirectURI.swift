@@ -1,14 +1,14 @@
 internal import HTTPMessage
 
 /// Redirect URI of a login: RFC 6749 section 3.1.2, RFC 8252 section 7. Compared byte by byte.
-struct RedirectURI: Sendable, Equatable {
+package struct RedirectURI: Sendable, Equatable {
     /// The URI before its query.
     private let base: Substring
     /// The pairs of the URI's own query, unchanged.
     private let fixed: [Substring]
 
     /// Names of the parameters that a server adds to the query.
-    private static let answerNames: Set<Substring> = [
+    package static let answerNames: Set<Substring> = [
         "code", "state", "iss", "error", "error_description", "error_uri", "access_token", "token_type", "expires_in",
         "scope",
     ]

@@ -44,8 +44,7 @@ struct LoginCommand: ParsableCommand {
         }
         Self.say("\(client) is signed in.")
         // The notes name the person, and scopes that were not granted.
-        guard case .array(let notes)? = done["notes"] else { return }
-        for note in notes.compactMap(\.string) { Self.say(note) }
+        for note in done["notes"]?.texts ?? [] { Self.say(note) }
     }
 
     private func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> JSONValue {
