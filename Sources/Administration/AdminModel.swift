@@ -77,7 +77,6 @@ final class AdminModel: Sendable {
         }
     }
 
-    /// Returns the way in which a person signs in to the client.
     func signIn(of client: AdministrationSources.Client) -> SignInWay {
         let sendsBrowsers = [.browser, .implicit].contains(client.heimdallr.loginMethod)
         return SignInWay(

@@ -1,7 +1,6 @@
 import Heimdallr
 import Reports
 
-/// Answer of the readiness probe.
 struct ReadinessAnswer {
     struct Client {
         var status: HeimdallrStatus

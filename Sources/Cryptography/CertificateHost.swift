@@ -1,7 +1,6 @@
 import Glibc
 import WireText
 
-/// A host in the form in which a certificate names it.
 enum CertificateHost: Hashable {
     /// An exact name in lower case.
     case name(String)

@@ -37,7 +37,6 @@ import Reactor
     /// No easy handle is left, because each one holds this object.
     deinit { unsafe curl_share_cleanup(share.pointer) }
 
-    /// Begins a handle's work.
     func begin(_ handle: EasyHandle) throws(TransportError) {
         try unsafe handle.set(CURLOPT_SHARE, pointer: share.pointer)
         try engine.begin(handle)

@@ -54,7 +54,6 @@ import WireText
         unsafe curl_slist_free_all(resolve)
     }
 
-    /// The engine that runs this handle.
     final var engine: CurlEngine? { scope?.engine }
 
     /// Returns the handle from the context of a callback, or from CURLOPT_PRIVATE(3).

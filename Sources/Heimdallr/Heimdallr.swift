@@ -225,7 +225,6 @@ public final class Heimdallr: Sendable {
 
     // MARK: Performing the life cycle's actions
 
-    /// Returns the answer of `body` about the state.
     func look<Answer: Sendable>(_ body: (TokenLifeCycle) -> Answer) -> Answer { state.withLock { body($0.lifeCycle) } }
 
     /// Passes an event to the life cycle and performs its actions in order. Continuations are resumed outside the lock.

@@ -8,7 +8,6 @@ struct PostgresFault: Error, Sendable, Equatable {
         case lost
         /// The server refused a connection or a statement with this SQLSTATE.
         case refused(String)
-        /// This side found the fault.
         case found(Finding)
     }
 

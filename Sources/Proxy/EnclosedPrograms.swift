@@ -16,7 +16,6 @@ public struct EnclosedPrograms: Sendable {
     }
 }
 
-/// A listener in an enclosure.
 struct EnclosedListener {
     let address: SocketAddress
     let programs: EnclosedPrograms

@@ -11,7 +11,6 @@ struct ProxyMetrics {
     ].map { $0 * 1_000_000 }
     static let boundsInSeconds = bounds.map { Double($0) / 1e9 }
 
-    /// Returns the index of a gRPC call's counter.
     static func index(of status: GRPCStatus?) -> Int {
         status.map { min(Int($0.code), UpstreamTraffic.otherCall) } ?? UpstreamTraffic.otherCall
     }
@@ -57,7 +56,6 @@ struct ProxyMetrics {
         of(slot).counts.received &+= received
     }
 
-    /// Returns the counters of a slot.
     mutating func of(_ slot: Int) -> TrafficCounters {
         if let known = counters[slot] { return known }
         let found = find(slot)

@@ -26,7 +26,6 @@ extension ProxyShard {
     }
 }
 
-/// State of the listeners' TLS on one loop.
 final class ListenerTLSState {
     /// Failed handshakes at listeners.
     var failures = LineLimit()

@@ -118,7 +118,6 @@ final class ProxyShard {
     /// The current rules, and former rules that are still in use.
     var plansInUse: [InstalledPlan] { [installed] + retiring }
 
-    /// Connections of programs.
     var programs: (open: Int, limit: Int) { server.map { ($0.count, $0.settings.maxConnections) } ?? (0, 0) }
 
     var lag: (name: String, lag: Histogram) {

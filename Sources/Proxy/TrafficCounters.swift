@@ -99,7 +99,6 @@ final class CounterTable {
         return made
     }
 
-    /// Returns the counters of a row that was used.
     func used(_ key: TrafficKey) -> TrafficCounters? { rows[key] }
 
     /// Forgets the rows that a configuration does not have.

@@ -6,7 +6,6 @@ struct UpstreamPlan: Sendable {
     let rules: [UpstreamRule]
     /// All clients of the configuration.
     let named: [String: Heimdallr]
-    /// The client of each upstream.
     let clients: [Heimdallr?]
     /// Index of each upstream in the former configuration; `nil` if its settings or its client are not the same.
     let former: [Int?]
@@ -34,7 +33,6 @@ struct UpstreamPlan: Sendable {
         self.ofClients = ofClients
     }
 
-    /// Returns the places of a client's upstreams.
     func places(of client: Heimdallr) -> [Int] { ofClients[ObjectIdentifier(client)] ?? [] }
 
     /// Returns, for each upstream, the place of one with the same settings among `former`.

@@ -49,7 +49,6 @@ final class LoginAddresses: Sendable {
         let base: String
         /// Path in the browser.
         var path: String { url.path.isEmpty ? "/" : String(url.path) }
-        /// Path of the route.
         var route: String { String((url.start + path).dropFirst(base.count)) }
     }
 

@@ -33,7 +33,6 @@ extension WebURL {
 }
 
 extension Grammar {
-    /// The URL of an upstream.
     static func upstreamURL(_ text: String) throws(BadValue) -> UpstreamURL {
         let parts = try WebURL(
             value: text, example: "https://api.example.com", user: "; the token comes from `client`", query: "")

@@ -8,7 +8,6 @@ struct UpstreamReader {
         let settings: UpstreamSettings
         let section: Section
         let listener: Listener?
-        /// The client of `client: auto`.
         let auto: ClientSettings?
 
         var path: String { section.path }

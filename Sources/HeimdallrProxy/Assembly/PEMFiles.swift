@@ -163,7 +163,6 @@ final class PEMFiles<User: PEMFilesUser>: Sendable {
     }
 }
 
-/// The content of a group of PEM files.
 struct PEMGroup {
     let files: TLSMaterial.Files
     let certificate: SecretBytes?

@@ -38,7 +38,6 @@ final class TokenRequestNotes: Sendable {
     func failed(_ error: TransportError) { state.withLock { $0.cause = FailureCause.text(error) } }
 }
 
-/// An HTTP client that notes each request.
 struct NotingHTTPClient: HeimdallrHTTPClient {
     let client: any HeimdallrHTTPClient
     let last: TokenRequestNotes

@@ -97,7 +97,6 @@ extension HeimdallrProxyCommand {
     }
 }
 
-/// Options that choose the configuration.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,

@@ -5,7 +5,6 @@ import Heimdallr
 /// audience and `typ`: some servers take only the new form, others only the old one.
 struct AssertionTrial: Sendable {
     let settings: ClientSettings
-    /// Makes a client from settings.
     let make: @Sendable (ClientSettings) -> Heimdallr?
 
     /// The settings of each other form, beginning with the oldest and the newest one. Empty for a client that signs none.

@@ -2,7 +2,6 @@ import Enclosure
 import HTTPMessage
 import Reactor
 
-/// An address of `--allow`.
 struct AllowedAddress: Sendable {
     let authority: Authority
 

@@ -55,7 +55,6 @@ struct LogLine {
         bytes += "\"".utf8
     }
 
-    /// Ends the line and returns its bytes.
     mutating func end() -> [UInt8] {
         if format == .json { bytes.append(UInt8(ascii: "}")) }
         bytes.append(UInt8(ascii: "\n"))

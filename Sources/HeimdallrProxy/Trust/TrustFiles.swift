@@ -126,7 +126,6 @@ struct TrustFiles: Sendable {
         return values
     }
 
-    /// Removes a folder and its files.
     static func remove(_ folder: String) {
         for inner in ["\(folder)/\(phpFolder)", folder] {
             for name in FileSystem.names(in: inner) { FileSystem.remove("\(inner)/\(name)") }

@@ -1,6 +1,5 @@
 /// An environment variable that names a program's trust anchors. The former file is its value before `exec`.
 struct TrustVariable: Sendable {
-    /// Kind of the variable's value.
     enum Target: Sendable {
         /// A PEM file with our roots, and those of the former file or, without it, of the system. For programs that
         /// trust only this file.

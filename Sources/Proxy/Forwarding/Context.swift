@@ -29,7 +29,6 @@ struct Context {
     var span: SpanContext?
     var tunnel: Tunnel?
 
-    /// Makes the context of a new connection.
     init(_ connection: ServerConnection, shard: ProxyShard) {
         stream = connection
         self.shard = shard

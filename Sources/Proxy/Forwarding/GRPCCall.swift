@@ -1,7 +1,6 @@
 import HTTPMessage
 import WireText
 
-/// Recognizes gRPC calls.
 enum GRPCCall {
     private static let type = Array("application/grpc".utf8)
 

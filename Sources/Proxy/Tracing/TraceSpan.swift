@@ -25,7 +25,6 @@ struct TraceSpan: Sendable, Equatable {
         }
     }
 
-    /// An event within the span.
     struct Event: Sendable, Equatable {
         var name: String
         /// Nanoseconds since 1970.

@@ -28,7 +28,6 @@ extension UpstreamStream {
     func cancel() { cancel(.cancel) }
 }
 
-/// The end of an exchange with an upstream.
 struct UpstreamEnd {
     /// Failure of the exchange; `nil` if the answer is complete, or an upgraded connection ended.
     var error: TransportError?
