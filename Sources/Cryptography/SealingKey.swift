@@ -28,6 +28,11 @@ public final class SealingKey: Sendable {
         try self.init(key.finish())
     }
 
+    /// Returns a key for another purpose. It reveals nothing about this key, nor about a key for a third purpose.
+    public func derived(for purpose: String) throws(CryptographyError) -> SecretBytes {
+        try HKDF.sha256(bytes, purpose: Array("heimdallr-proxy \(purpose)".utf8))
+    }
+
     private static func identifier(of bytes: SecretBytes) throws(CryptographyError) -> [UInt8] {
         let label = Array("heimdallr-proxy sealing key identifier".utf8)
         var input: [UInt8] = []

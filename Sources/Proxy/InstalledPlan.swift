@@ -65,7 +65,8 @@ final class InstalledPlan {
         self.former = used
         gate = Gate(
             configuration, routes: plan.routes, upstreams: plan.upstreams.rules,
-            baseURLs: plan.listeners.compactMap { plan.roles[$0.number]?.role.upstreamListener })
+            baseURLs: plan.listeners.compactMap { plan.roles[$0.number]?.role.upstreamListener },
+            placeholders: plan.placeholders)
         if let former, former.settings.privateNetworks == settings.privateNetworks,
             former.settings.connect == settings.connect, former.settings.tunnels == settings.tunnels
         {

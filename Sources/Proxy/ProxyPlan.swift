@@ -28,6 +28,7 @@ struct ProxyPlan: Sendable {
     let observer: ProxyObserver
     let routes: RouteTable
     let layout: MetricsLayout
+    let placeholders: PlaceholderGuard?
     let users: UserDirectory?
     /// Injected values other than tokens, by upstream and entry of `inject`.
     let fixed: [[FixedCredential?]]
@@ -51,6 +52,7 @@ struct ProxyPlan: Sendable {
         self.observer = observer
         routes = RouteTable(configuration.upstreams)
         layout = MetricsLayout(configuration)
+        placeholders = PlaceholderGuard(configuration)
         self.users = users
         self.fixed = fixed
         self.interception = interception

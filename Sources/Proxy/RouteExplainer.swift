@@ -20,7 +20,9 @@ struct RouteExplainer {
     init(_ configuration: Configuration, listeners: [UpstreamListener] = [], own: OwnListeners = OwnListeners()) {
         settings = configuration.proxy
         upstreams = configuration.upstreams
-        gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
+        gate = Gate(
+            configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners,
+            placeholders: PlaceholderGuard(configuration))
         self.own = own
         baseURLs = listeners
         role = .forward(settings.listen.first?.endpoint ?? .unix(path: "", mode: nil))

@@ -13,16 +13,19 @@ struct Gate {
     private let routes: RouteTable
     private let tunnels: TunnelRules?
     private let baseURLs: [UpstreamListener]
+    /// `nil`: no placeholder is configured, and nothing is looked for.
+    let placeholders: PlaceholderGuard?
     private var memory = AuthorityMemory()
 
     init(
         _ configuration: Configuration, routes: RouteTable, upstreams: [UpstreamRule]? = nil,
-        baseURLs: [UpstreamListener] = []
+        baseURLs: [UpstreamListener] = [], placeholders: PlaceholderGuard?
     ) {
         settings = configuration.proxy
         self.upstreams = upstreams ?? configuration.upstreams.enumerated().map { UpstreamRule($1, index: $0) }
         self.routes = routes
         self.baseURLs = baseURLs
+        self.placeholders = placeholders
         tunnels = TunnelRules(configuration.proxy)
     }
 
@@ -45,8 +48,8 @@ struct Gate {
         var scheme: Scheme { inside?.scheme ?? listenerScheme }
     }
 
-    /// Decides in this order: body limit, forwarding loop, route, overrides, discovery, Max-Forwards, upgrade,
-    /// credential. For CONNECT, the route is the last check.
+    /// Decides in this order: body limit, forwarding loop, placeholder in the address, route, overrides, discovery,
+    /// Max-Forwards, upgrade, credential, placeholder elsewhere. For CONNECT, the route is the last check.
     /// - Parameter admitted: has the caller at first. Receives the results, also those of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
@@ -58,6 +61,9 @@ struct Gate {
 
         // Forwarding loop.
         if ForwardingLoop.isClosed(by: head, bytes) { throw Problem(.circle) }
+
+        // Placeholder in the address.
+        let hasPlaceholder = try placeholders?.look(at: head, bytes) ?? false
 
         // Route.
         if head.methodKind == .connect {
@@ -85,6 +91,7 @@ struct Gate {
 
         // Credential.
         admitted.credential = try rule.injection.judge(head, bytes, admitted.target)
+        try placeholders?.refuse(head, bytes, rule.injection, admitted, isThere: hasPlaceholder)
         return .forward
     }
 

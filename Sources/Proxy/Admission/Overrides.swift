@@ -28,7 +28,7 @@ enum Overrides {
 
     /// Appends a byte, and decodes the percent escape that the byte completes. The decoded byte may complete a further
     /// escape, which is decoded too.
-    private static func append(_ byte: UInt8, to name: inout [UInt8]) {
+    static func append(_ byte: UInt8, to name: inout [UInt8]) {
         name.append(byte)
         while true {
             let count = name.count

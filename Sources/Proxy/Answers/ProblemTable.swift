@@ -12,8 +12,8 @@ extension Problem {
         case userRequired, callerTokenNeeded, callerTokenRefused, tooManyCallers, unknownHost, unknownHostNear,
             notCovered, pathNotCovered, methodNotCovered, fieldNotCovered, notForCaller, connectRefused, noHello,
             connectToUpstream, connectNear, connectUnlisted, otherAuthority, otherThanDialled, tunnelNotListed,
-            tunnelToUpstream, tunnelNear, tunnelUnlisted, foreignHost, webPage, ownCredential, methodOverride,
-            pathOverride, destinationNotCovered, addressDenied
+            tunnelToUpstream, tunnelNear, tunnelUnlisted, foreignHost, webPage, ownCredential, placeholderElsewhere,
+            methodOverride, pathOverride, destinationNotCovered, addressDenied
         // The token.
         case loginNeeded, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused, noCredential
         // The upstream.

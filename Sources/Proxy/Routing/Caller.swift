@@ -15,6 +15,15 @@ struct Caller: Equatable {
     var isKnown: Bool { user != nil || uid != nil || certificate != nil }
     /// Name for the log; `nil` for a caller of which only the address is known.
     var name: String? { user ?? certificate?.name ?? uid.map { "uid \($0)" } }
+
+    /// Text that only the same caller has, at whichever listener; empty for a caller of which only the address is known.
+    var identity: String {
+        if let user { return "user \(user)" }
+        if let certificate {
+            return (["certificate", certificate.subject] + certificate.names).joined(separator: "\n")
+        }
+        return uid.map { "uid \($0)" } ?? ""
+    }
 }
 
 struct CallerRule: Sendable {

@@ -31,7 +31,8 @@ import Testing
 
     private func gate() throws -> Gate {
         let (configuration, _) = try Configuration.parse(yaml: Self.settings, file: "test.yaml", environment: [:])
-        return Gate(configuration, routes: RouteTable(configuration.upstreams))
+        return Gate(
+            configuration, routes: RouteTable(configuration.upstreams), placeholders: PlaceholderGuard(configuration))
     }
 
     private func judge(

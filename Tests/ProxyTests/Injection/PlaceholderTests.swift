@@ -15,8 +15,8 @@ struct PlaceholderTests {
 
     @Test(arguments: [
         [], ["Authorization: Bearer mine"], ["Authorization: Bearer DUMMY2"], ["Authorization: Bearer dummy"],
-        ["Authorization: DUMMY x"], ["X-Other: DUMMY"], ["Authorization: Bearer DUMMY", "Authorization: Bearer mine"],
-        ["Authorization: \(basic("DUMMY:x"))"], ["Connection: Authorization", "Authorization: Bearer DUMMY"],
+        ["Authorization: DUMMY x"], ["Authorization: \(basic("DUMMY:x"))"],
+        ["Connection: Authorization", "Authorization: Bearer DUMMY"],
     ])
     func `a request without the placeholder goes unsigned, with the program's own fields`(fields: [String]) async throws
     {

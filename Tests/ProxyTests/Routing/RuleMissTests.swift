@@ -20,7 +20,8 @@ struct RuleMissTests {
     /// - Parameter caller: `nil` for the operator's command `why`.
     private func refusal(_ lines: String..., caller: Caller? = Caller()) throws -> Problem {
         let (configuration, _) = try Configuration.parse(yaml: Self.settings, file: "test.yaml", environment: [:])
-        var gate = Gate(configuration, routes: RouteTable(configuration.upstreams))
+        var gate = Gate(
+            configuration, routes: RouteTable(configuration.upstreams), placeholders: PlaceholderGuard(configuration))
         let bytes = Array((lines + ["", ""]).joined(separator: "\r\n").utf8)
         var head = RequestHead()
         _ = try head.parse(bytes.span, limits: HeadLimits(maxBytes: 65536, maxFields: 256))

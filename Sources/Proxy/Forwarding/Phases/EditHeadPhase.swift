@@ -172,14 +172,17 @@ enum EditHeadPhase {
         }
     }
 
-    /// Returns the program's trailers, except those named by its Connection field or by the dropped fields.
+    /// Returns the program's trailers, except those named by its Connection field or by the dropped fields, and those with
+    /// a placeholder: the rest of the request is on its way already.
     static func trailers(_ context: Context) -> [(name: [UInt8], value: [UInt8])] {
         let trailers = context.stream.request.trailers
         guard !trailers.isEmpty else { return [] }
         let dropped = context.admitted.rule?.injection.dropped(context.admitted.entries) ?? FieldNames()
+        let placeholders = context.installed.gate.placeholders
         return context.stream.request.with { head, bytes in
             trailers.filter { trailer in
                 !head.connectionNames(trailer.name.span, in: bytes) && !dropped.contains(trailer.name.span)
+                    && placeholders?.isIn(field: trailer.name.span, trailer.value.span) != true
             }
         }
     }

@@ -26,7 +26,13 @@ extension RecordPhase {
         context.stream.request.with { head, bytes in
             // A connection that ended before its first byte has no head.
             guard !bytes.isEmpty else { return }
-            let program = head.index(of: .userAgent).map { head.fields[$0].value } ?? .empty
+            var program = head.index(of: .userAgent).map { head.fields[$0].value } ?? .empty
+            if context.installed.gate.placeholders?.isIn(bytes[program]) == true { program = .empty }
+            guard !isHidden(head, bytes, context) else {
+                let (none, path) = (ByteRange.empty, hidden)
+                return shard.ring.add(
+                    entry, method: bytes[none], host: bytes[none], path: path.span, program: bytes[program])
+            }
             withTarget(head, bytes, destination, target) { host, path, isRoot in
                 let (method, program) = (bytes[head.method], bytes[program])
                 guard isRoot else {

@@ -99,6 +99,7 @@ enum RecordPhase {
         let destination = isSent ? admitted.destination : nil
         context.stream.request.with { head, bytes in
             guard !bytes.isEmpty else { return }
+            guard !isHidden(head, bytes, context) else { return record.path = hidden }
             record.method = Array(bytes[head.method].text.utf8)
             withTarget(head, bytes, destination, admitted.target) { host, path, isRoot in
                 record.host = destination?.host ?? Array(host.text.utf8)
@@ -130,13 +131,26 @@ enum RecordPhase {
 
     static func requestID(_ context: inout Context) -> [UInt8] {
         if let known = context.ledger.requestID { return known }
+        let placeholders = context.installed.gate.placeholders
         let own: [UInt8]? = context.stream.request.with { head, bytes in
-            bytes.isEmpty ? nil : RequestID.read(head.fields, in: bytes)
+            guard !bytes.isEmpty, let id = RequestID.read(head.fields, in: bytes) else { return nil }
+            return placeholders?.isIn(id.span) == true ? nil : id
         }
         let id = own ?? context.shard.nextRequestID()
         context.ledger.requestID = id
         return id
     }
+
+    /// Whether the request was refused, and its address has a placeholder, which no log may show.
+    static func isHidden(_ head: RequestHead, _ bytes: Span<UInt8>, _ context: borrowing Context) -> Bool {
+        guard context.ledger.refusal != nil, let placeholders = context.installed.gate.placeholders else {
+            return false
+        }
+        return placeholders.isInAddress(head, bytes)
+    }
+
+    /// Path of a request whose address is hidden.
+    static let hidden = Array("(placeholder)".utf8)
 
     /// Passes on host and path of a request, without its query. Of a root (`root`) the path is empty.
     /// - Parameter destination: where the request was sent; `nil`: the address in its head counts.

@@ -44,7 +44,7 @@ enum TokenPhase {
             context.stream.keepBody(upTo: rule.settings.maxReplayBytes)
         }
         context.ledger.injection = .failed
-        do throws(Problem) { context.oauthClient = try client(at: upstream, context.stream) } catch {
+        do throws(Problem) { context.oauthClient = try client(at: upstream, context) } catch {
             return .fail(error)
         }
         guard let token = upstream.currentToken(of: context.oauthClient) else {
@@ -63,10 +63,13 @@ enum TokenPhase {
     }
 
     /// Returns the upstream's OAuth client, or the client that exchanges this caller's token (RFC 8693).
-    private static func client(at upstream: Upstream, _ stream: any ProgramStream) throws(Problem) -> Heimdallr? {
+    private static func client(at upstream: Upstream, _ context: borrowing Context) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
-        return try stream.request.with { head, bytes throws(Problem) in
+        let placeholders = context.installed.gate.placeholders
+        return try context.stream.request.with { head, bytes throws(Problem) in
             guard let token = BearerToken.range(head, bytes) else { throw Problem(.callerTokenNeeded) }
+            // The token goes to the authorization server.
+            if placeholders?.isIn(bytes[token]) == true { throw Problem(.placeholderElsewhere) }
             do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
         }
     }
@@ -77,7 +80,7 @@ enum TokenPhase {
         if upstream.exchangesCallers {
             if error.refusesCallerToken { return Problem(.callerTokenRefused) }
             // The caller's token may have expired during the wait.
-            do throws(Problem) { _ = try client(at: upstream, context.stream) } catch { return error }
+            do throws(Problem) { _ = try client(at: upstream, context) } catch { return error }
         }
         return Problem(
             error, client: upstream.rule.settings.client ?? "", signIn: context.shard.observer.signIn)

@@ -1,0 +1,125 @@
+import Configuration
+import HTTPMessage
+import Reactor
+import WireText
+
+/// Finds placeholders in what would leave the proxy. A placeholder that no credential replaces is never forwarded, to any
+/// host: a program may send its `Authorization` to more hosts than one. Bodies are not searched. A value, for any thread.
+struct PlaceholderGuard: Sendable {
+    /// Long texts of the configuration, plain and within base64.
+    private let finder: TextFinder
+    /// The bytes that occur in these texts. Any other byte may be escaped without hiding a text.
+    private let letters: [Bool]
+    /// Texts that other words may contain. They count only as the value of a credential.
+    private let short: [Placeholder]
+
+    /// Shortest text that is looked for in all parts of a request.
+    private static let least = 8
+
+    /// - Returns: `nil` if the configuration has no placeholder.
+    init?(_ configuration: Configuration) {
+        let texts = Set(configuration.upstreams.compactMap(\.placeholder))
+        guard !texts.isEmpty else { return nil }
+        let long = [PlaceholderSeal.prefix] + texts.filter { $0.utf8.count >= Self.least }.map { Array($0.utf8) }
+        let patterns = Set(long.flatMap { [$0] + Self.encoded($0) })
+        finder = TextFinder(patterns)
+        var letters = Array(repeating: false, count: 256)
+        for byte in patterns.joined() { letters[Int(byte)] = true }
+        self.letters = letters
+        short = texts.filter { $0.utf8.count < Self.least }.map { Placeholder($0) }
+    }
+
+    /// Returns the digits that base64 of any text with `text` in it contains, for each position and alphabet.
+    private static func encoded(_ text: [UInt8]) -> [[UInt8]] {
+        (0..<3).flatMap { before in
+            [Base64.Alphabet.standard, .url].map { alphabet in
+                let digits = Base64.encode(Array(repeating: 0, count: before) + text, alphabet: alphabet).utf8
+                // The first digits depend on the bytes in front, the last one on the bytes behind.
+                return Array(digits.prefix((before + text.count) * 8 / 6).dropFirst([0, 2, 3][before]))
+            }
+        }
+    }
+
+    /// Whether the bytes contain a text: plain, escaped or within base64.
+    func isIn(_ bytes: Span<UInt8>) -> Bool {
+        if finder.isIn(bytes) { return true }
+        var index = bytes.position(of: ASCII.percent)
+        while index < bytes.count {
+            if mayHide(bytes.extracting((index + 1)...)) { return finder.isIn(Self.decoded(bytes).span) }
+            index = bytes.position(of: ASCII.percent, from: index + 1)
+        }
+        return false
+    }
+
+    func isIn(field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool { isIn(name) || isIn(value) || isShort(value) }
+
+    private func isShort(_ value: Span<UInt8>) -> Bool {
+        for text in short where text.isIn(fieldValue: value) { return true }
+        return false
+    }
+
+    /// - Parameter bytes: bytes behind a percent sign.
+    private func mayHide(_ bytes: Span<UInt8>) -> Bool {
+        guard bytes.count > 1 else { return false }
+        if bytes[0] | 0x20 == UInt8(ascii: "u") { return true }
+        guard let high = ASCII.hexValue(bytes[0]), let low = ASCII.hexValue(bytes[1]) else { return false }
+        let byte = high << 4 | low
+        return byte == ASCII.percent || letters[Int(byte)]
+    }
+
+    private static func decoded(_ bytes: Span<UInt8>) -> [UInt8] {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(bytes.count)
+        for index in bytes.indices { Overrides.append(bytes[index], to: &decoded) }
+        return decoded
+    }
+}
+
+// Checks of a request.
+extension PlaceholderGuard {
+    /// Refuses a placeholder in the method, the host or the path, where no credential goes.
+    /// - Returns: whether some other part of the head may have one.
+    func look(at head: RequestHead, _ bytes: Span<UInt8>) throws(Problem) -> Bool {
+        guard isIn(bytes) else { return false }
+        if isInAddress(head, bytes) { throw Problem(.placeholderElsewhere) }
+        return true
+    }
+
+    /// Whether no log may show the request's address.
+    func isInAddress(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+        isIn(bytes[head.method]) || isIn(bytes[head.host]) || isIn(bytes[Self.address(head, bytes)])
+    }
+
+    /// Returns the target without its query.
+    private static func address(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange {
+        let start = Int(head.target.start)
+        return ByteRange(start, start + bytes[head.target].position(of: ASCII.question))
+    }
+
+    /// Refuses a placeholder in the fields and parameters that the request keeps. They are those that `EditHeadPhase`
+    /// copies.
+    /// - Parameter isThere: result of `look`.
+    func refuse(
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: InjectionRules, _ admitted: Admitted, isThere: Bool
+    ) throws(Problem) {
+        guard isThere || !short.isEmpty else { return }
+        let entries = admitted.entries
+        let dropped = rules.dropped(entries)
+        for field in head.fields where field.known != .host {
+            let isKept = field.isHopByHop ? field.known == .upgrade : !dropped.contains(bytes[field.name])
+            guard isKept else { continue }
+            if isThere, isIn(bytes[field.name]) || isIn(bytes[field.value]) { throw Problem(.placeholderElsewhere) }
+            if field.known == .authorization || field.known == .other, isShort(bytes[field.value]) {
+                throw Problem(.placeholderElsewhere)
+            }
+        }
+        guard isThere, case .path(let path) = admitted.target else { return }
+        guard rules.changesQuery(bytes[path], for: entries) else {
+            if isIn(bytes[path]) { throw Problem(.placeholderElsewhere) }
+            return
+        }
+        var kept = ByteBuffer(isSecret: true)
+        QueryInjection.append(bytes[path], without: { rules.names($0, in: entries) }, &kept)
+        if isIn(kept.bytes) { throw Problem(.placeholderElsewhere) }
+    }
+}
