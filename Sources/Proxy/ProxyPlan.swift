@@ -22,6 +22,7 @@ struct ProxyPlan: Sendable {
         let own: OwnListeners
         let material: ProxyServer.TLSLookUp
         let certificate: ProxyServer.CertificateLookUp
+        let seal: PlaceholderSeal?
     }
     let configuration: Configuration
     let shared: Shared
@@ -52,7 +53,7 @@ struct ProxyPlan: Sendable {
         self.observer = observer
         routes = RouteTable(configuration.upstreams)
         layout = MetricsLayout(configuration)
-        placeholders = PlaceholderGuard(configuration)
+        placeholders = PlaceholderGuard(configuration, shared.seal)
         self.users = users
         self.fixed = fixed
         self.interception = interception

@@ -1,4 +1,5 @@
 import Configuration
+public import Cryptography
 import CurlTransport
 import Heimdallr
 import Reactor
@@ -60,13 +61,17 @@ public final class ProxyServer: Sendable {
     ///   - certificate: certificates of the listeners with TLS.
     ///   - own: set to which the addresses of the listeners are added.
     ///   - passed: listening sockets from the service manager.
+    ///   - placeholderKeys: keys of issued placeholders, the one for new placeholders first; empty: a random key.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
         material: @escaping TLSLookUp = { _, _ in nil }, interception: Interception? = nil,
-        certificate: @escaping CertificateLookUp = { _ in nil }, own: OwnListeners = [], passed: [PassedSocket] = []
+        certificate: @escaping CertificateLookUp = { _ in nil }, own: OwnListeners = [], passed: [PassedSocket] = [],
+        placeholderKeys: [SecretBytes] = []
     ) async throws {
+        let seal = PlaceholderSeal(
+            keys: placeholderKeys.isEmpty ? [SecretBytes(try RandomBytes.make(32))] : placeholderKeys)
         self.passed = passed
         self.credentials = credentials
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
@@ -79,7 +84,7 @@ public final class ProxyServer: Sendable {
         // Reads the machine's addresses before the first request.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
-            configuration, ProxyPlan.Shared(own: own, material: material, certificate: certificate),
+            configuration, ProxyPlan.Shared(own: own, material: material, certificate: certificate, seal: seal),
             observer: observer, users: directory, fixed: fixed, interception: interception,
             listeners: change.listeners, upstreams: UpstreamPlan(configuration, clients: clients))
         state = Mutex(Current(plan: plan, lastNumber: change.lastNumber))
@@ -194,10 +199,20 @@ public final class ProxyServer: Sendable {
         let values = configuration.upstreams.enumerated().map { number, upstream -> [FixedCredential?] in
             // An unchanged upstream keeps its values, with their last good reading.
             if let former, let place = same[number] { return former.fixed[place] }
-            let made = upstream.injections.enumerated().map { index, injection in
+            var made = upstream.injections.enumerated().map { index, injection in
                 sources.credential(
                     injection, entry: "upstreams[\(number)].inject[\(index)] (\(injection))", on: loop,
                     failed: observer.credentialFailed)
+            }
+            for (index, entry) in upstream.issue.enumerated() {
+                made += entry.secrets.map { key, source in
+                    source.flatMap {
+                        sources.credential(
+                            .query(name: key, value: $0), entry: "upstreams[\(number)].issue[\(index)].\(key)",
+                            on: loop,
+                            failed: observer.credentialFailed)
+                    }
+                }
             }
             new += made.compactMap(\.self)
             return made

@@ -10,6 +10,8 @@ public struct RequestRecord: Sendable {
     public enum Audit: String, Sendable {
         /// The upstream got the request with the credential.
         case given
+        /// The program got a placeholder.
+        case issued
         /// The proxy answered itself, and no upstream got the credential.
         case denied
     }

@@ -29,6 +29,13 @@ extension UpstreamRoute {
         if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
         if !upstream.callers.isEmpty { rule += " callers \(upstream.callers)" }
         let isTrace = isTrace && upstream.injects
+        guard upstream.issue.isEmpty else {
+            self.init(
+                index: index, rule: rule + way,
+                destination: "none: the proxy answers token requests with \(upstream.issueText)",
+                client: nil, injection: "", unsigned: "nothing is forwarded", https: https)
+            return
+        }
         self.init(
             index: index, rule: rule + way, destination: destination, client: isTrace ? nil : upstream.client,
             injection: isTrace ? "" : upstream.injectionText,

@@ -44,11 +44,12 @@ final class ProxyInProcess: Sendable {
     ///   - more: further entries of `upstreams`.
     ///   - peer: lives as long as the proxy.
     ///   - url: put behind the origin's own in `url`.
+    ///   - placeholderKey: `nil` for a random one.
     ///   - change: what the text can't say yet.
     init(
         upstream: String = "", proxy: String = "", more: String = "", url: String = "", threads: Int = 1,
         endpoint: TokenEndpoint? = nil, keeping: Keeping = Keeping(), observer: ProxyObserver = ProxyObserver(),
-        isLogged: Bool = false, peer: (any Sendable)? = nil,
+        isLogged: Bool = false, peer: (any Sendable)? = nil, placeholderKey: SecretBytes? = nil,
         answer: @escaping RecordingOrigin.Handler = { try $0.respond(body: "ok") },
         change: (inout Configuration) -> Void = { _ in }
     ) async throws {
@@ -106,7 +107,8 @@ final class ProxyInProcess: Sendable {
                 default: SecretClosureProvider { throw TestFailure("no such secret here") }
                 }
             },
-            interception: try Self.interception(configuration))
+            interception: try Self.interception(configuration),
+            placeholderKeys: placeholderKey.map { [$0] } ?? [])
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .stopsProxies") }
         keeper.proxies.withLock { $0.append(self) }
     }

@@ -14,7 +14,7 @@ extension Loader {
     }
 
     /// - Parameter position: position of the entry or of a key in the entry.
-    private func error(
+    func error(
         _ upstream: UpstreamReader.Result, at position: KeyPath<UpstreamReader.Result, Position> = \.position,
         _ message: String
     ) {
@@ -70,6 +70,7 @@ extension Loader {
         checkAutoUsers()
         checkSubjects()
         checkExchanges()
+        checkIssued()
         checkLogins(section)
         // After an error, an upstream that could not be read may use a client that seems unused.
         guard !diagnostics.hasErrors else { return }

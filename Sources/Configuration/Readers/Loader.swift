@@ -39,6 +39,7 @@ struct Loader {
         section.finish()
         checkAcrossSections(section)
         bindUpstreams()
+        bindIssued()
         for name in ["store", "interception", "audit", "admin"] {
             diagnostics.note(opened: name, at: section.position(of: name))
         }

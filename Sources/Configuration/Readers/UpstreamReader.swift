@@ -33,6 +33,7 @@ struct UpstreamReader {
         reader.settings.intercepts = section.value("intercept", Grammar.boolean) ?? usually
         let listener = reader.readMatching()
         reader.readInjection()
+        reader.settings.issue = IssueReader.read(section)
         reader.readHeaders()
         reader.readDestination(known: host != nil)
         reader.readLimits()

@@ -35,7 +35,12 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// The injected values, including the client's token; empty if requests are forwarded unsigned.
     public var injections: [Injection] = []
     /// Text that the credential replaces. Requests without this text get no credential. `nil` if no text is required.
+    /// `issued` stands for the placeholders that `issue` gives out.
     public var placeholder: String?
+    public static let issuedWord = "issued"
+    public var takesIssued: Bool { placeholder == Self.issuedWord }
+    /// Token requests that the proxy answers itself, the first fitting entry wins; empty if requests are forwarded.
+    public var issue: [IssueSettings] = []
     /// Whether the client's tokens are bound to a key, so that each request needs a DPoP proof (RFC 9449).
     public var provesPossession = false
     public var onExisting = OnExisting.replace

@@ -20,6 +20,11 @@ public struct TokenStoreKey: Sendable, Redacted {
         try self.init(bytes, from: path)
     }
 
+    /// Returns a key for another purpose, which does not reveal this one.
+    package func derived(for purpose: String) throws(CryptographyError) -> SecretBytes {
+        try sealing.derived(for: purpose)
+    }
+
     private init(_ bytes: SecretBytes, from location: String) throws(TokenStoreError) {
         do throws(CryptographyError) {
             sealing = try SealingKey(text: bytes)

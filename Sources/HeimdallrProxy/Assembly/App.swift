@@ -36,7 +36,8 @@ struct App {
                 configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
                 users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
                 material: { tls[.init($0, extra: $1)] }, interception: assembled.authorities.interception,
-                certificate: { listeners[.init($0)]?.context }, own: shared.registry.listeners, passed: manager.passed)
+                certificate: { listeners[.init($0)]?.context }, own: shared.registry.listeners, passed: manager.passed,
+                placeholderKeys: shared.stores.placeholderKeys)
         } catch {
             await shared.interception.end()
             throw error

@@ -1,5 +1,6 @@
 import Administration
 import Configuration
+import Cryptography
 import Heimdallr
 import Logging
 import PostgresStore
@@ -20,6 +21,8 @@ struct StoreAssembly {
         var pendingLogins: (any PendingLoginStore)?
         /// Returns the fault of the database, if there is one.
         var fault: @Sendable () -> TokenStoreError? = { nil }
+        /// Keys for placeholders, from those of the store; empty without a store that outlives the process.
+        var placeholderKeys: [SecretBytes] = []
     }
 
     /// - Throws: `TokenStoreError` for a lasting fault. A disk or a database with a temporary fault does not prevent
@@ -30,12 +33,28 @@ struct StoreAssembly {
         case .file(let directory, let source):
             let store = try await fileStore(directory, source)
             try await prepare { try await store.prepare() }
-            return Assembled(tokens: LoggedTokenStore(store, logger: logger))
+            return Assembled(
+                tokens: LoggedTokenStore(store, logger: logger), placeholderKeys: try await placeholderKeys([source]))
         case .postgres(let settings):
             let store = try await postgresStore(settings)
             try await prepare { try await store.prepare() }
-            return Assembled(tokens: LoggedTokenStore(store, logger: logger), pendingLogins: store) { store.fault }
+            return Assembled(
+                tokens: LoggedTokenStore(store, logger: logger), pendingLogins: store, fault: { store.fault },
+                placeholderKeys: try await placeholderKeys(settings.keys, space: settings.space))
         }
+    }
+
+    /// Returns keys that proxies with the same store have in common. They can't reveal those of the store.
+    private func placeholderKeys(
+        _ sources: [SecretSource], space: String = ""
+    ) async throws(TokenStoreError) -> [SecretBytes] {
+        var keys: [SecretBytes] = []
+        for source in sources {
+            do { keys.append(try await key(from: source).derived(for: "placeholders \(space)")) } catch {
+                throw TokenStoreError("the key of placeholders can't be made: \(error)", kind: .misconfigured)
+            }
+        }
+        return keys
     }
 
     /// Finds faults that `make` would refuse or log, without creating a folder, connecting to a database or running a

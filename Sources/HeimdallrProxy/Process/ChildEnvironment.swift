@@ -49,5 +49,5 @@ extension ClientSettings {
 }
 
 extension UpstreamSettings {
-    var secrets: [SecretSource] { injections.flatMap(\.secrets) }
+    var secrets: [SecretSource] { injections.flatMap(\.secrets) + issue.flatMap { $0.secrets.compactMap(\.source) } }
 }

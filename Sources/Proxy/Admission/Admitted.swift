@@ -24,6 +24,8 @@ struct Admitted {
     /// Whether the connection nevertheless stays if the upstream ignores the offer of an upgrade.
     var staysIfIgnored = false
     var credential = Credential.none
+    /// Client of the placeholder in the answer to a token request; `nil` for other requests.
+    var issued: String?
 
     enum Credential: Equatable {
         /// No credential is injected: the upstream has no entries, the method is TRACE, or the placeholder is missing.

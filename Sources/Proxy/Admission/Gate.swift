@@ -1,4 +1,5 @@
 import Configuration
+import Cryptography
 import HTTPMessage
 import Reactor
 import WireText
@@ -16,6 +17,7 @@ struct Gate {
     /// `nil`: no placeholder is configured, and nothing is looked for.
     let placeholders: PlaceholderGuard?
     private var memory = AuthorityMemory()
+    private var opened = OpenedPlaceholders()
 
     init(
         _ configuration: Configuration, routes: RouteTable, upstreams: [UpstreamRule]? = nil,
@@ -72,6 +74,8 @@ struct Gate {
         }
         try route(head, bytes, situation, &admitted)
         guard let rule = admitted.rule else { throw Problem(.internalError) }
+        // A page could post a form to a token endpoint.
+        if !rule.settings.issue.isEmpty, !rule.settings.browsers { try WebPage.refuse(bytes, head) }
         try Overrides.refuse(head, bytes, rule, admitted)
         if rule.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isMetadata(bytes[path]) {
             throw Problem(.signsInItself)
@@ -91,8 +95,33 @@ struct Gate {
 
         // Credential.
         admitted.credential = try rule.injection.judge(head, bytes, admitted.target)
-        try placeholders?.refuse(head, bytes, rule.injection, admitted, isThere: hasPlaceholder)
+        if rule.settings.takesIssued { try open(head, bytes, rule, admitted) }
+        // Where the proxy answers itself, nothing leaves.
+        if rule.settings.issue.isEmpty {
+            try placeholders?.refuse(head, bytes, rule.injection, admitted, isThere: hasPlaceholder)
+        }
         return .forward
+    }
+
+    /// Opens the placeholders that the credential replaces.
+    private mutating func open(
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ rule: UpstreamRule, _ admitted: Admitted
+    ) throws(Problem) {
+        guard !admitted.entries.isEmpty, let seal = placeholders?.seal, let client = rule.settings.client else {
+            return
+        }
+        for text in rule.injection.issued(head, bytes, admitted.target) {
+            do throws(PlaceholderSeal.Refusal) {
+                try opened.open(
+                    text, by: seal, client: client, caller: admitted.caller.identity, now: WallClock.now())
+            } catch {
+                switch error {
+                case .ended: throw Problem(.placeholderEnded)
+                case .foreign: throw Problem(.placeholderForeign)
+                case .elsewhere: throw Problem(.placeholderElsewhere)
+                }
+            }
+        }
     }
 
     // MARK: Route

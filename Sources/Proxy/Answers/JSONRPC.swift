@@ -18,7 +18,9 @@ enum JSONRPC {
     static func requestID(_ stream: any ProgramStream) -> JSON? {
         let (isPost, isMCP) = stream.request.with { head, bytes in (Self.isPost(head, bytes), Self.isMCP(head, bytes)) }
         guard isPost else { return nil }
-        guard let body = body(of: stream), let value = try? JSONParser.parse(body) else { return isMCP ? .null : nil }
+        guard let body = stream.wholeBody(upTo: maxBody), let value = try? JSONParser.parse(body) else {
+            return isMCP ? .null : nil
+        }
         if case .array(let requests) = value { return requests.contains { isRequest($0) } ? .null : nil }
         guard isRequest(value) else { return nil }
         return switch value["id"] {
@@ -56,20 +58,4 @@ enum JSONRPC {
 
     private static let prefix = Array("mcp-".utf8)
     private static let accept = Array("accept".utf8)
-
-    /// Returns the whole body; `nil` if it is long, has not arrived, or its first bytes are gone.
-    private static func body(of stream: any ProgramStream) -> [UInt8]? {
-        if stream.progress.bodyTaken > 0, !stream.progress.canRewind || !stream.rewindBody() { return nil }
-        var body: [UInt8] = []
-        var bytes: InlineArray<4096, UInt8> = .init(repeating: 0)
-        while body.count <= maxBody {
-            var span = bytes.mutableSpan
-            switch try? stream.readBody(into: &span) {
-            case .bytes(let count): body.append(contentsOf: [UInt8](copying: span.span.extracting(first: count)))
-            case .end: return body
-            case .wait, .cut, .gone, nil: return nil
-            }
-        }
-        return nil
-    }
 }

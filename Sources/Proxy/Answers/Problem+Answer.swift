@@ -7,7 +7,9 @@ extension Problem {
     /// Appends all fields except those that frame the body.
     /// - Parameter isRPC: whether the body is a JSON-RPC error.
     func appendFields(to output: inout ByteBuffer, isRPC: Bool = false) {
-        output.append(isRPC ? "Content-Type: application/json\r\n" : "Content-Type: application/problem+json\r\n")
+        output.append(
+            isRPC || oauthError != nil
+                ? "Content-Type: application/json\r\n" : "Content-Type: application/problem+json\r\n")
         if status == 407 {
             output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
         }
@@ -19,6 +21,7 @@ extension Problem {
         output.append(Array(row.error.utf8))
         output.append("\r\nCache-Control: no-store\r\n")
         if let challenge { output.append(line: "WWW-Authenticate: ", Array(challenge.utf8)) }
+        if condition == .tokenRequestMethod { output.append("Allow: POST\r\n") }
         if let retryAfter {
             output.append("Retry-After: ")
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
@@ -26,11 +29,24 @@ extension Problem {
         }
     }
 
-    /// Value of WWW-Authenticate (RFC 6750, section 3).
+    /// `error` of the answer to a token request (RFC 6749, section 5.2); `nil` for answers to other requests.
+    var oauthError: String? {
+        switch condition {
+        case .tokenRequestMalformed, .tokenRequestMethod, .tokenRequestTooLarge: "invalid_request"
+        case .tokenRequestClient: "invalid_client"
+        case .tokenRequestGrant: "invalid_grant"
+        case .tokenRequestGrantType: "unsupported_grant_type"
+        case .tokenRequestScope: "invalid_scope"
+        default: nil
+        }
+    }
+
+    /// Value of WWW-Authenticate (RFC 6750, section 3; for token requests RFC 6749, section 5.2).
     private var challenge: String? {
         switch condition {
         case .callerTokenNeeded: "Bearer"
-        case .callerTokenRefused: "Bearer error=\"invalid_token\""
+        case .callerTokenRefused, .placeholderEnded, .placeholderForeign: "Bearer error=\"invalid_token\""
+        case .tokenRequestClient: "Basic realm=\"heimdallr-proxy\""
         default: nil
         }
     }
@@ -60,6 +76,9 @@ extension Problem {
     /// Returns the body: `application/problem+json` (RFC 9457, section 3). Some libraries show only its `message`.
     /// - Parameter rpc: `id` of the JSON-RPC request whose error holds the document; `nil` for any other request.
     func document(client: String?, upstream: String?, requestID: [UInt8]? = nil, rpc: JSON? = nil) -> [UInt8] {
+        if let oauthError {
+            return Self.text([.init("error", .string(oauthError)), .init("error_description", .string(detail))])
+        }
         var members: [JSON.Member] = [
             .init("type", .string(row.type)),
             .init("title", .string(row.title)), .init("status", .number(status)),
@@ -76,6 +95,10 @@ extension Problem {
             ]
             members = [.init("jsonrpc", .string("2.0")), .init("id", rpc), .init("error", .object(error))]
         }
+        return Self.text(members)
+    }
+
+    private static func text(_ members: [JSON.Member]) -> [UInt8] {
         var body: [UInt8] = []
         JSON.object(members).write(.compact, escaping: .required) { body.append($0) }
         body.append(ASCII.lf)

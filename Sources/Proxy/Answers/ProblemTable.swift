@@ -13,7 +13,10 @@ extension Problem {
             notCovered, pathNotCovered, methodNotCovered, fieldNotCovered, notForCaller, connectRefused, noHello,
             connectToUpstream, connectNear, connectUnlisted, otherAuthority, otherThanDialled, tunnelNotListed,
             tunnelToUpstream, tunnelNear, tunnelUnlisted, foreignHost, webPage, ownCredential, placeholderElsewhere,
-            methodOverride, pathOverride, destinationNotCovered, addressDenied
+            placeholderEnded, placeholderForeign, methodOverride, pathOverride, destinationNotCovered, addressDenied
+        // Token requests that the proxy answers (`issue`).
+        case tokenRequestMalformed, tokenRequestClient, tokenRequestGrant, tokenRequestGrantType, tokenRequestScope,
+            tokenRequestMethod, tokenRequestTooLarge
         // The token.
         case loginNeeded, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused, noCredential
         // The upstream.

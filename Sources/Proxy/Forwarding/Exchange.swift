@@ -42,7 +42,8 @@ struct Exchange {
     mutating func forward(_ admitted: Admitted) {
         request.replaysUnauthorized = admitted.rule?.settings.onUnauthorized == .replay
         request.offersUpgrade = admitted.upgrade != nil
-        request.awaitsWholeBody = request.offersUpgrade && request.framing.hasContent
+        let isRead = request.offersUpgrade || admitted.rule?.settings.issue.isEmpty == false
+        request.awaitsWholeBody = isRead && request.framing.hasContent
         if admitted.isLast, !admitted.staysIfIgnored { request.keepsAlive = false }
     }
 

@@ -114,6 +114,10 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
             let keeps = keepsConnection(behindOwn: false)
             return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context)
                 ? finish(keeping: keeps, stream.progress) : leave()
+        case .issue(let answer):
+            let keeps = keepsConnection(behindOwn: stream.request.head.upgradeRequested)
+            return AnswerPhase.write(token: answer, keeping: keeps, &context)
+                ? finish(keeping: keeps, stream.progress) : leave()
         case .connect(let authority, let tls):
             context.exchange.connect(to: authority, tls: tls)
             answerConnect()
@@ -125,7 +129,7 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
         case .endTunnel: context.tunnel?.end(cut: true)
         case .collectBody:
             let next = WholeBody.goOn(&context, &share)
-            if case .next = next { return run(from: .token) }
+            if case .next = next { return run(from: .issue) }
             return perform(next)
         case .awaitToken(let refused):
             endUpstream()

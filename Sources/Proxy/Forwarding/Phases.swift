@@ -8,8 +8,9 @@ enum Phase {
     case identify
     /// Decides by the head whether the request may pass, and finds its upstream: `Gate.admit`.
     case admit
-    /// Gets the request's credential: a token of the client or of one caller, or keys and the body's digest for SigV4.
-    case token
+    /// Answers a token request (`issue`). For other requests the phase *token* follows at once, which gets the credential: a
+    /// token of the client or of one caller, or keys and the body's digest for SigV4.
+    case issue
 }
 
 extension Forwarder {
@@ -17,7 +18,8 @@ extension Forwarder {
     /// `Forwarder+Upstream` calls the later phases, `Forwarder.settle` calls *record*.
     func run(from phase: Phase) {
         var action = phase == .identify ? IdentifyPhase.run(&context) : .next
-        if case .next = action, phase != .token { action = AdmitPhase.run(&context) }
+        if case .next = action, phase != .issue { action = AdmitPhase.run(&context) }
+        if case .next = action { action = IssuePhase.run(&context) }
         if case .next = action { action = TokenPhase.run(&context) }
         if case .next = action { send(newConnection: false) } else { perform(action) }
     }

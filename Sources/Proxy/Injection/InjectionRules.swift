@@ -1,5 +1,6 @@
 import Configuration
 import HTTPMessage
+import WireText
 
 /// An upstream's rules for credentials and fields, prepared for judging and writing requests: `inject`, `on_existing`,
 /// `require_placeholder`, `set_headers` and `remove_headers`. No I/O.
@@ -77,7 +78,7 @@ final class InjectionRules: Sendable {
         editedFields = FieldNames(editedNames)
         droppedWithAll = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []) + editedNames)
         onExisting = settings.onExisting
-        placeholder = settings.placeholder.map { Placeholder($0) }
+        placeholder = settings.placeholder.map { settings.takesIssued ? .issued : Placeholder($0) }
     }
 
     private static let proof = Array("dpop".utf8)
@@ -148,6 +149,27 @@ final class InjectionRules: Sendable {
         case placeholder
         /// The program's own credential.
         case own
+    }
+
+    /// Returns the issued placeholders that a credential replaces.
+    func issued(_ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        for entry in targets {
+            switch entry {
+            case .field(let name, _):
+                for field in head.fields where !field.isHopByHop && bytes[field.name].mayName(field: name) {
+                    _ = placeholder?.isIn(fieldValue: bytes[field.value]) { found.append([UInt8](copying: $0)) }
+                }
+            case .parameter(let name):
+                guard case .path(let path) = target else { break }
+                QueryInjection.forEachValue(of: name, in: bytes[path]) { value in
+                    guard placeholder?.isParameter(value) == true else { return }
+                    found.append(PercentEncoding.form.decodeBytes([UInt8](copying: value)) ?? [])
+                }
+            case .signature: break
+            }
+        }
+        return found
     }
 
     /// Looks for a credential of the program at the target of this entry.

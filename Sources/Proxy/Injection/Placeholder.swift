@@ -5,24 +5,43 @@ import WireText
 /// the targets of `inject` are searched.
 struct Placeholder: Sendable {
     private let text: [UInt8]
+    /// Whether the text is the beginning of many placeholders.
+    private let isPrefix: Bool
 
-    init(_ text: String) { self.text = Array(text.utf8) }
+    init(_ text: String) { self.init(text: Array(text.utf8), isPrefix: false) }
+
+    private init(text: [UInt8], isPrefix: Bool) { (self.text, self.isPrefix) = (text, isPrefix) }
+
+    /// Any placeholder that a proxy has issued.
+    static let issued = Placeholder(text: PlaceholderSeal.prefix, isPrefix: true)
+
+    private func fits(_ value: Span<UInt8>) -> Bool { isPrefix ? value.starts(with: text) : value.elementsEqual(text) }
 
     /// Whether the placeholder is the whole value, the text after a scheme, or the password of HTTP Basic.
-    func isIn(fieldValue value: Span<UInt8>) -> Bool {
-        if value.elementsEqual(text) { return true }
+    /// - Parameter found: gets the placeholder.
+    func isIn(fieldValue value: Span<UInt8>, found: (Span<UInt8>) -> Void = { _ in }) -> Bool {
+        if fits(value) {
+            found(value)
+            return true
+        }
         var index = 0
         while index < value.count, ASCII.isTokenByte(value[index]) { index += 1 }
         guard index > 0, index < value.count, ASCII.isBlank(value[index]) else { return false }
         while index < value.count, ASCII.isBlank(value[index]) { index += 1 }
-        if value.extracting(index...).elementsEqual(text) { return true }
-        return BasicCredentials(value)?.password == text
+        if fits(value.extracting(index...)) {
+            found(value.extracting(index...))
+            return true
+        }
+        guard let password = BasicCredentials(value)?.password, fits(password.span) else { return false }
+        found(password.span)
+        return true
     }
 
     /// Whether the value, raw or percent-decoded, is the placeholder. A server may read it either way.
     func isParameter(_ value: Span<UInt8>) -> Bool {
-        if value.elementsEqual(text) { return true }
-        return PercentEncoding.form.decodeBytes([UInt8](copying: value)) == text
+        if fits(value) { return true }
+        guard let decoded = PercentEncoding.form.decodeBytes([UInt8](copying: value)) else { return false }
+        return fits(decoded.span)
     }
 
     /// Whether the access key of an AWS signature is the placeholder: `AWS4-HMAC-SHA256 Credential=KEY/…`.

@@ -12,14 +12,18 @@ struct PlaceholderGuard: Sendable {
     private let letters: [Bool]
     /// Texts that other words may contain. They count only as the value of a credential.
     private let short: [Placeholder]
+    /// `nil` for a command that only explains routes: it has no key, and each issued placeholder counts as good.
+    let seal: PlaceholderSeal?
 
     /// Shortest text that is looked for in all parts of a request.
     private static let least = 8
 
     /// - Returns: `nil` if the configuration has no placeholder.
-    init?(_ configuration: Configuration) {
-        let texts = Set(configuration.upstreams.compactMap(\.placeholder))
-        guard !texts.isEmpty else { return nil }
+    init?(_ configuration: Configuration, _ seal: PlaceholderSeal? = nil) {
+        let rules = configuration.upstreams
+        guard rules.contains(where: { $0.placeholder != nil || !$0.issue.isEmpty }) else { return nil }
+        self.seal = seal
+        let texts = Set(rules.filter { !$0.takesIssued }.compactMap(\.placeholder))
         let long = [PlaceholderSeal.prefix] + texts.filter { $0.utf8.count >= Self.least }.map { Array($0.utf8) }
         let patterns = Set(long.flatMap { [$0] + Self.encoded($0) })
         finder = TextFinder(patterns)
@@ -51,7 +55,8 @@ struct PlaceholderGuard: Sendable {
         return false
     }
 
-    func isIn(field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool { isIn(name) || isIn(value) || isShort(value) }
+    /// Whether a credential contains a text, or is a short one.
+    func isIn(credential value: Span<UInt8>) -> Bool { isIn(value) || isShort(value) }
 
     private func isShort(_ value: Span<UInt8>) -> Bool {
         for text in short where text.isIn(fieldValue: value) { return true }

@@ -37,7 +37,9 @@ struct PlaceholderSeal: Sendable {
 
     /// Checks a placeholder for the use by this caller, for this client.
     /// - Parameter now: in seconds since 1970.
-    func open(_ text: Span<UInt8>, client: String, caller: String, now: Int64) throws(Refusal) {
+    /// - Returns: the last second in which it may be used.
+    @discardableResult
+    func open(_ text: Span<UInt8>, client: String, caller: String, now: Int64) throws(Refusal) -> Int64 {
         let prefix = Self.prefix.count
         guard text.count > prefix,
             let sealed = Base64.decode([UInt8](copying: text.extracting(prefix...)), as: .url),
@@ -51,8 +53,9 @@ struct PlaceholderSeal: Sendable {
             guard tags[..<Self.tag] == content[..<Self.tag] else { throw .elsewhere }
             guard tags[Self.tag...] == content[Self.tag..<(2 * Self.tag)] else { throw .foreign }
             let end = content[(2 * Self.tag)...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            guard now <= Int64(bitPattern: end).addingReportingOverflow(Self.grace).partialValue else { throw .ended }
-            return
+            let (last, isEndless) = Int64(bitPattern: end).addingReportingOverflow(Self.grace)
+            guard now <= last || isEndless else { throw .ended }
+            return last
         }
         throw .foreign
     }

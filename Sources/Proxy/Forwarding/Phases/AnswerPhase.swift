@@ -150,7 +150,7 @@ enum AnswerPhase {
         let isShown = observer.accessLog != nil || observer.keepsRequests
         let requestID = isShown ? RecordPhase.requestID(&context) : nil
         // Behind a malformed or unfinished request no body is read.
-        let rpc = problem.closes ? nil : JSONRPC.requestID(context.stream)
+        let rpc = problem.closes || problem.oauthError != nil ? nil : JSONRPC.requestID(context.stream)
         let body = problem.document(
             client: rule?.settings.client, upstream: rule?.name, requestID: requestID, rpc: rpc)
         return writeOwn(problem.status, Array(problem.phrase.utf8), body, keeping: keeping, &context) { output in
@@ -169,6 +169,15 @@ enum AnswerPhase {
         return writeOwn(200, Array("OK".utf8), [UInt8](copying: body.bytes), keeping: keeping, &context) { output in
             if isTrace { output.append("Content-Type: message/http\r\n") }
             output.append("Cache-Control: no-store\r\n")
+        }
+    }
+
+    /// Writes the answer to a token request (RFC 6749, section 5.1).
+    /// - Returns: `false` if the program is gone.
+    static func write(token answer: [UInt8], keeping: Bool, _ context: inout Context) -> Bool {
+        context.ledger.status = 200
+        return writeOwn(200, Array("OK".utf8), answer, keeping: keeping, &context) { output in
+            output.append("Content-Type: application/json\r\nCache-Control: no-store\r\nPragma: no-cache\r\n")
         }
     }
 

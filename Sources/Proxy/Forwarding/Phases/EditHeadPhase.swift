@@ -182,7 +182,8 @@ enum EditHeadPhase {
         return context.stream.request.with { head, bytes in
             trailers.filter { trailer in
                 !head.connectionNames(trailer.name.span, in: bytes) && !dropped.contains(trailer.name.span)
-                    && placeholders?.isIn(field: trailer.name.span, trailer.value.span) != true
+                    && placeholders?.isIn(trailer.name.span) != true
+                    && placeholders?.isIn(credential: trailer.value.span) != true
             }
         }
     }

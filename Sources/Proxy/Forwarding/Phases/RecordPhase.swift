@@ -79,7 +79,7 @@ enum RecordPhase {
         if let upstream = admitted.rule {
             record.upstream = upstream.name
             record.rule = upstream.index
-            record.client = upstream.settings.client
+            record.client = admitted.issued ?? upstream.settings.client
             if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
         }
         record.user = admitted.caller.user
@@ -124,6 +124,7 @@ enum RecordPhase {
     /// Returns whether the request was given or denied a credential; `nil` if neither.
     private static func audit(_ context: borrowing Context) -> RequestRecord.Audit? {
         if context.ledger.gaveCredential { return .given }
+        if context.admitted.issued != nil { return .issued }
         // Denied: the proxy refused a request that was to get a credential, or refused it by a rule.
         guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
         return !context.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil

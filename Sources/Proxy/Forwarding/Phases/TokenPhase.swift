@@ -69,7 +69,7 @@ enum TokenPhase {
         return try context.stream.request.with { head, bytes throws(Problem) in
             guard let token = BearerToken.range(head, bytes) else { throw Problem(.callerTokenNeeded) }
             // The token goes to the authorization server.
-            if placeholders?.isIn(bytes[token]) == true { throw Problem(.placeholderElsewhere) }
+            if placeholders?.isIn(credential: bytes[token]) == true { throw Problem(.placeholderElsewhere) }
             do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
         }
     }

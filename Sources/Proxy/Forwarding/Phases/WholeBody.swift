@@ -12,8 +12,8 @@ struct Signing {
     var digest: PayloadDigest?
 }
 
-/// Part of the token phase: reads the whole body before the request is sent, if the signature needs its digest, or the
-/// request offers an upgrade.
+/// Reads the whole body before the request is sent or answered: if the signature needs its digest, the request offers an
+/// upgrade, or the proxy answers a token request.
 enum WholeBody {
     static func begin(_ context: inout Context, _ signer: RequestSigner, _ keys: SigningKeys) -> Action {
         context.signing = Signing(keys: keys)
@@ -80,12 +80,10 @@ enum WholeBody {
     }
 
     private static func tooLong(_ context: Context) -> Problem {
+        if context.admitted.rule?.settings.issue.isEmpty == false { return Problem(.tokenRequestTooLarge) }
         // A signing with a payload needs no digest.
-        if let signing = context.signing, signing.payload == nil {
-            Problem(.bodyNotSignable)
-        } else {
-            Problem(.upgradeBodyTooLarge)
-        }
+        let lacksDigest = context.signing.map { $0.payload == nil } ?? false
+        return Problem(lacksDigest ? .bodyNotSignable : .upgradeBodyTooLarge)
     }
 
     private static func finish(_ context: inout Context) -> Action {
