@@ -20,6 +20,8 @@ public final class ReloadCounts: Sendable {
         case file(String)
         /// A run of a command that prints a secret, by its program.
         case command(String)
+        /// A reading of a secret that a server hands out, by the words of its source.
+        case server(String)
         case configuration
     }
 
@@ -88,6 +90,15 @@ extension MetricsPage {
                 [
                     .init(["command": $0.name, "result": "ok"], $0.counts.good),
                     .init(["command": $0.name, "result": "failed"], $0.counts.bad),
+                ]
+            })
+        let servers = things { if case .server(let name) = $0 { name } else { nil } }
+        output.family(
+            "heimdallr_secret_requests_total", .counter, "Readings of secrets that servers hand out, by result.",
+            servers.flatMap {
+                [
+                    .init(["from": $0.name, "result": "ok"], $0.counts.good),
+                    .init(["from": $0.name, "result": "failed"], $0.counts.bad),
                 ]
             })
         let configuration = counts[.configuration] ?? ReloadCounts.Counts()

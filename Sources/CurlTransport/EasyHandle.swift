@@ -170,7 +170,7 @@ import WireText
     /// - Parameter failed: called at most once, possibly before this returns.
     final func dial(before deadline: LoopTime, failed: @escaping (TransportError) -> Void) {
         guard let scope, let engine else { return }
-        let unknown = hop.hosts(to: origin).filter { !$0.isNumeric }
+        let unknown = options.unixSocket == nil ? hop.hosts(to: origin).filter { !$0.isNumeric } : []
         let approach = Approach(unknown, options, deadline: deadline, on: engine.loop)
         self.approach = approach
         approach.start { [unowned self, unowned approach] result in
@@ -206,7 +206,8 @@ import WireText
     }
 
     fileprivate final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
-        guard let address, let engine else { return heimdallr_socket_bad }
+        guard let engine, address != nil || options.unixSocket != nil else { return heimdallr_socket_bad }
+        guard let address else { return engine.sockets.open(family: family) }
         let connected = approach?.take()
         let verdict = options.addressPolicy.judge(connected?.address ?? address)
         // `own` has precedence over the verdicts on the name's other addresses.
@@ -217,11 +218,8 @@ import WireText
         }
         if let connected { return engine.sockets.adopt(connected.descriptor) }
         let descriptor = engine.sockets.open(family: family)
-        if descriptor != heimdallr_socket_bad {
-            openFailure = 0
-        } else if MachineShortage(errno: errno) != nil {
-            openFailure = errno
-        }
+        let isOpen = descriptor != heimdallr_socket_bad
+        if isOpen || MachineShortage(errno: errno) != nil { openFailure = isOpen ? 0 : errno }
         return descriptor
     }
 

@@ -30,6 +30,8 @@ public struct PoolOptions: Sendable, Equatable {
     /// have forgotten it. Counts suspension.
     public var maxIdleTime = Duration.seconds(60)
     public var nextProxy = NextProxy.none
+    /// Path of a Unix socket on which the server listens, for whole requests; `nil`: the server has an address.
+    public var unixSocket: String?
     public var http2 = HTTP2.never
     public var trustAnchors = TrustAnchors.system
     /// PEM files of a client certificate and its key.

@@ -7,6 +7,7 @@ final class Diagnostics {
     let variables: [String: String]
 
     private(set) var keyUses = KeyUses()
+    private(set) var clientUses: [(name: String, position: Position, label: String)] = []
     private var unsortedFaults: [ConfigurationError.Problem] = []
     private var unsortedWarnings: [ConfigurationError.Problem] = []
 
@@ -33,6 +34,12 @@ final class Diagnostics {
     /// Records the position of a section or listener that the proxy opens at its start.
     /// - Parameter name: name of the section, or address of the listener.
     func note(opened name: String, at position: Position) { keyUses.opened[name] = problem(position, "") }
+
+    /// Records a client whose token a secret is asked with.
+    /// - Parameter label: beginning of messages about the key that names it.
+    func note(client name: String, at position: Position, label: String) {
+        clientUses.append((name, position, label))
+    }
 
     var hasErrors: Bool { !unsortedFaults.isEmpty }
     var failure: ConfigurationError { ConfigurationError(problems: Self.inOrder(unsortedFaults), warnings: warnings) }

@@ -7,7 +7,9 @@ extension ClientReader {
         readAlgorithm()
         settings.clientKey = section.secret("client_key")
         settings.clientKeyID = section.value("client_key_id", Grammar.printable)
-        settings.clientAssertion = section.secret("client_assertion")
+        settings.clientAssertion = section.secret(
+            "client_assertion", audience: settings.issuer ?? settings.tokenEndpoint)
+        if case .remote(.spiffe) = settings.clientAssertion { settings.clientAssertionType = "jwt-spiffe" }
         section.read("client_assertion_type", into: &settings.clientAssertionType, Self.assertionType)
         section.read("client_assertion_typ", into: &settings.clientAssertionTyp, Self.typ)
         if let certificate = section.section("client_certificate") {

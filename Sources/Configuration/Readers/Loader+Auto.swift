@@ -50,6 +50,21 @@ extension Loader {
         }
     }
 
+    /// Checks the clients whose tokens secrets are asked with: they exist, and need no such secret themselves.
+    func checkSecretClients() {
+        for (name, position, label) in diagnostics.clientUses {
+            guard let client = configuration.clients.first(where: { $0.name == name }) else {
+                let near = Suggestion.phrase(for: name, among: configuration.clients.map(\.name))
+                diagnostics.error(position, "\(label)there is no client \"\(Section.shown(name))\"\(near)")
+                continue
+            }
+            let sources = client.secrets + [client.clientKey, client.clientAssertion].compactMap(\.self)
+            guard sources.contains(where: { $0.client != nil }) else { continue }
+            diagnostics.error(
+                position, "\(label)this client's own secrets are asked with the token of a client: write another one")
+        }
+    }
+
     func checkPrivateNetworks(_ section: Section) {
         let proxy = configuration.proxy
         guard !proxy.privateNetworks.isEmpty, proxy.unmatched == .reject, !proxy.tunnels.contains(.any),

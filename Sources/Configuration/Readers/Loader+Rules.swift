@@ -69,12 +69,13 @@ extension Loader {
         checkProofs()
         checkAutoUsers()
         checkSubjects()
+        checkSecretClients()
         checkExchanges()
         checkIssued()
         checkLogins(section)
         // After an error, an upstream that could not be read may use a client that seems unused.
         guard !diagnostics.hasErrors else { return }
-        let used = Set(upstreams.compactMap(\.settings.client))
+        let used = Set(upstreams.compactMap(\.settings.client) + diagnostics.clientUses.map(\.name))
         for name in names where !used.contains(name) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
         }

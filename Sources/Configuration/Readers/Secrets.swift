@@ -4,24 +4,34 @@ extension Section {
     /// Reads a secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or a literal value.
     /// - Parameters:
     ///   - orEmpty: whether `""` is a secret, too: some servers have clients with an empty one.
+    ///   - isNested: whether the secret is part of another secret.
+    ///   - audience: recipient of a token that the platform makes; `nil` if the operator has to name it.
     ///   - rule: reports a secret whose current value breaks it. Later values are checked when they are read.
-    func secret(_ key: String, orEmpty: Bool = false, rule: InjectedValue.Rule? = nil) -> SecretSource? {
-        tell(key, orEmpty ? .any([Self.secretShape, .value(.words([""]))]) : Self.secretShape)
+    func secret(
+        _ key: String, orEmpty: Bool = false, isNested: Bool = false, audience: String? = nil,
+        rule: InjectedValue.Rule? = nil
+    ) -> SecretSource? {
+        let shape = isNested ? .reference("secret") : Self.secretShape
+        tell(key, orEmpty ? .any([shape, .value(.words([""]))]) : shape)
         guard let node = node(key) else { return nil }
         if orEmpty, case .scalar(let scalar) = node.content, scalar.text.isEmpty, !scalar.plain, !scalar.verbatim {
             return .literal("")
         }
-        return secret(key, of: node, rule: rule)
+        return secret(key, of: node, audience: audience, rule: rule)
     }
 
     /// - Parameter node: the key's value, or an element of that value.
-    func secret(_ key: String, of node: Node, rule: InjectedValue.Rule? = nil) -> SecretSource? {
+    func secret(
+        _ key: String, of node: Node, audience: String? = nil, rule: InjectedValue.Rule? = nil
+    ) -> SecretSource? {
         switch node.content {
         case .sequence:
             error(key, "write {file: PATH} or {env: NAME}, not a list")
             return nil
         case .mapping(let entries):
-            return secret(key, entries, at: node.position, rule)
+            let source = secret(key, entries, at: node.position, rule)
+            guard case .remote(let remote) = source else { return source }
+            return .remote(addressed(remote, key, usual: audience))
         case .scalar(let scalar):
             if !scalar.verbatim, let name = Substitution.soleName(in: scalar.text) {
                 return environmentSecret(name, key, at: node.position, rule)
@@ -50,21 +60,26 @@ extension Section {
         }
         defer { inner.finish() }
         let (file, variable, words, refresh) = inner.secretParts()
+        let remote = inner.remoteSecret(refresh: refresh)
         guard kinds.count == 1 else {
             error(
                 key,
                 "write either `\(kinds.dropLast().joined(separator: "`, `"))` or `\(kinds[kinds.count - 1])`, not both")
             return nil
         }
-        inner.refuse(
-            "refresh", without: "command", saying: "this belongs to `command`: a file or a variable needs no `refresh`")
+        if !inner.has("vault") {
+            inner.refuse(
+                "refresh", without: "command",
+                saying: "this belongs to `command` and `vault`: other secrets are read at each use")
+        }
         if !words.isEmpty { return .command(words, refresh: refresh) }
+        if let remote { return .remote(remote) }
         if let file { return fileSecret(file, key, at: inner.position(of: "file"), rule) }
         if let variable { return environmentSecret(variable, key, at: inner.position(of: "env"), rule) }
         return nil
     }
 
-    static let secretKinds = ["file", "env", "command"]
+    static let secretKinds = ["file", "env", "command", "vault", "spiffe", "github_actions"]
 
     static var secretShape: Shape {
         .named(
@@ -74,6 +89,7 @@ extension Section {
                 .section { section in
                     section.outline?.alternatives = secretKinds
                     _ = section.secretParts()
+                    _ = section.remoteSecret(refresh: .zero)
                 },
             ]))
     }
@@ -194,7 +210,7 @@ extension Section {
         case .literal(let text): Array(text.utf8)
         case .environment(let name): diagnostics.environment[name].map { Array($0.utf8) }
         case .file(let path): try? Files.read(path, limit: 64 * 1024)
-        case .command: nil
+        case .command, .remote: nil
         }
     }
 }

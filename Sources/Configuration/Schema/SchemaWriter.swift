@@ -33,6 +33,7 @@ struct SchemaWriter {
         case .open(let outline): mapping(outline, isOpen: true, at: path)
         case .any(let shapes): Self.any(shapes.map { members($0, at: path) })
         case .named(let name, let shape): reference(name, shape)
+        case .reference(let name): [Self.ref(name)]
         }
     }
 

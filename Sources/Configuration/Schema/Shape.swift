@@ -15,6 +15,8 @@ indirect enum Shape {
     case any([Shape])
     /// A shape that is defined once under this name, and referenced at each use.
     case named(String, Shape)
+    /// A shape of this name, within itself.
+    case reference(String)
 
     static func value<Value>(of parse: (String) throws(BadValue) -> Value) -> Shape { .value(ValueKind(of: parse)) }
 

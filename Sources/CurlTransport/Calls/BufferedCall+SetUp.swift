@@ -7,6 +7,7 @@ extension BufferedCall {
     func setCall() throws(TransportError) {
         try setUp()
         try setVersion()
+        if let path = options.unixSocket { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
         try set(CURLOPT_FOLLOWLOCATION, 0)
         try set(CURLOPT_NETRC, 0)
         // Bytes without a head come as content, which `content` refuses. Only so it can tell HTTP/2.

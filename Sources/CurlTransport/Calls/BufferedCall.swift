@@ -107,11 +107,14 @@ import WireText
         return code == CURLE_OK ? status : 0
     }
 
-    /// Fields of the final head (curl_easy_nextheader(3)).
+    /// Fields of the final head, and behind them the trailers if the request takes these by `TE: trailers` (RFC 9110,
+    /// section 10.1.4): curl_easy_nextheader(3).
     var fields: [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         var last: UnsafeMutablePointer<curl_header>?
-        while let field = unsafe curl_easy_nextheader(easy.pointer, UInt32(CURLH_HEADER), -1, last) {
+        let takesTrailers = request.fields.contains { $0 == ("TE", "trailers") }
+        let kinds = UInt32(takesTrailers ? CURLH_HEADER | CURLH_TRAILER : CURLH_HEADER)
+        while let field = unsafe curl_easy_nextheader(easy.pointer, kinds, -1, last) {
             // For an empty value, libcurl 7.88 returns its CR.
             let value = unsafe String(cString: field.pointee.value)
             fields.append(unsafe (String(cString: field.pointee.name), value == "\r" ? "" : value))

@@ -54,7 +54,7 @@ final class RefusedCommands: Sendable {
     private static let pause = Duration.seconds(60)
 
     init(_ settings: ClientSettings, _ secrets: SecretCache) {
-        commands = settings.allSecrets.filter { if case .command = $0 { true } else { false } }.map(secrets.secret)
+        commands = settings.allSecrets.filter(\.isReadByProxy).map(secrets.secret)
     }
 
     /// Reads the commands' output again. Returns at once.

@@ -17,6 +17,7 @@ final class SecretCache: Sendable {
     private let storeSecrets: Mutex<[SecretSource]>
     private let counts: ReloadCounts
     private let logger: Logger?
+    private let remote: RemoteSecretReader
     private let onChange: @Sendable (SecretSource) -> Void
     private struct Sources {
         var all: [SecretSource: WeakSecret] = [:]
@@ -28,14 +29,17 @@ final class SecretCache: Sendable {
 
     /// - Parameters:
     ///   - configuration: names the environment variables that commands may not see.
+    ///   - client: returns a client of the configuration, for secrets that are asked with its token.
     ///   - logger: logs when a secret becomes unavailable or available again; `nil` if the caller reports that.
     ///   - onChange: called after a source has given another value, or the first one after a failure.
     init(
-        _ configuration: Configuration, counts: ReloadCounts = ReloadCounts(), logger: Logger? = nil,
+        _ configuration: Configuration, counts: ReloadCounts = ReloadCounts(),
+        client: @escaping @Sendable (String) -> Heimdallr? = { _ in nil }, logger: Logger? = nil,
         onChange: @escaping @Sendable (SecretSource) -> Void = { _ in }
     ) {
         environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
         storeSecrets = Mutex(configuration.store.secrets)
+        remote = RemoteSecretReader(trustAnchorsFile: configuration.trustAnchorsFile, client: client)
         self.counts = counts
         self.logger = logger
         self.onChange = onChange
@@ -48,9 +52,11 @@ final class SecretCache: Sendable {
 
     /// Returns the secret of a source. The secret keeps its last good value when a new value is unavailable.
     func secret(_ source: SecretSource) -> LiveSecret {
-        sources.withLock { sources in
+        var nested: [(source: SecretSource, secret: LiveSecret)] = []
+        if case .remote(let remote) = source { nested = remote.nested.map { ($0, secret($0)) } }
+        return sources.withLock { sources in
             if let secret = sources.all[source]?.secret { return secret }
-            let secret = make(source)
+            let secret = make(source, nested)
             if sources.all.count >= sources.limit {
                 sources.all = sources.all.filter { $0.value.secret != nil }
                 sources.limit = max(64, 2 * sources.all.count)
@@ -67,7 +73,7 @@ final class SecretCache: Sendable {
         case .literal(let text): Secret(text)
         case .file(let path):
             SecretClosureProvider(judged(source) { try await SecretFileProvider(path: path).secret() })
-        case .environment, .command: secret(source)
+        case .environment, .command, .remote: secret(source)
         }
     }
 
@@ -85,16 +91,19 @@ final class SecretCache: Sendable {
         for case (.file(let path), let secret) in all where paths.contains(path) { Task { await secret.refresh() } }
     }
 
-    /// Reads all secrets that were not read yet, concurrently. Returns when all have succeeded or failed.
+    /// Reads all secrets that were not read yet, concurrently. Returns when all have succeeded or failed. Those that are
+    /// asked with a client's token are read at their first use: the clients may not be there yet.
     func prime() async {
         await withDiscardingTaskGroup { group in
-            for (_, secret) in all where secret.current() == nil && secret.fault == nil {
+            for (source, secret) in all
+            where secret.current() == nil && secret.fault == nil && source.client == nil {
                 group.addTask { await secret.refresh() }
             }
         }
     }
 
-    private func make(_ source: SecretSource) -> LiveSecret {
+    /// - Parameter nested: secrets with which the source's server is asked.
+    private func make(_ source: SecretSource, _ nested: [(source: SecretSource, secret: LiveSecret)]) -> LiveSecret {
         switch source {
         case .literal(let text): return LiveSecret(Secret(text))
         case .file(let path):
@@ -117,6 +126,15 @@ final class SecretCache: Sendable {
             return LiveSecret(
                 .every(refresh), read: judged(source) { try await command.secret() },
                 onOutcome: recorder(source, .command(words.first ?? "")))
+        case .remote(let server):
+            let read = remote.reading(server) { wanted in
+                nested.first { $0.source == wanted }?.secret ?? LiveSecret(Secret(""))
+            }
+            counts.expect(.server(server.description))
+            var schedule = LiveSecret.Schedule.eachTime
+            if case .vault(let settings) = server { schedule = .every(settings.refresh) }
+            return LiveSecret(
+                schedule, read: judged(source, read), onOutcome: recorder(source, .server(server.description)))
         }
     }
 
@@ -147,21 +165,21 @@ final class SecretCache: Sendable {
         _ source: SecretSource, _ thing: ReloadCounts.Thing
     ) -> @Sendable (LiveSecret.Outcome) -> Void {
         let isFirst = Atomic(true)
-        let isCommand = if case .command = thing { true } else { false }
+        let countsEach = if case .file = thing { false } else { true }
         return { [counts, logger, onChange] outcome in
             let isStart = isFirst.exchange(false, ordering: .relaxed)
             switch outcome {
             case .unchanged:
-                if isCommand { counts.record(thing, isGood: true) }
+                if countsEach { counts.record(thing, isGood: true) }
             case .taken(let isRecovery):
-                if isCommand || !isStart { counts.record(thing, isGood: true) }
+                if countsEach || !isStart { counts.record(thing, isGood: true) }
                 guard !isStart else { return }
                 onChange(source)
                 logger?.info(
                     isRecovery ? "a secret can be read again" : "a secret has changed",
                     metadata: ["from": "\(thing.inWords)"])
             case .failed(let fault, let hasValue, let isNew):
-                if isCommand || isNew { counts.record(thing, isGood: false) }
+                if countsEach || isNew { counts.record(thing, isGood: false) }
                 guard isNew else { return }
                 logger?.warning(
                     hasValue ? "a secret can't be read; the last one stays in use" : "a secret can't be read",
@@ -176,6 +194,7 @@ extension ReloadCounts.Thing {
         switch self {
         case .file(let path): "file \(path)"
         case .command(let program): "command \(program)"
+        case .server(let name): name
         case .configuration: "configuration"
         }
     }

@@ -35,7 +35,9 @@ struct SharedObjects: Sendable {
         reloads = ReloadCounts()
         let repairs = Repairs()
         self.repairs = repairs
-        let secrets = SecretCache(configuration, counts: reloads, logger: logger) { repairs.changed($0) }
+        let secrets = SecretCache(
+            configuration, counts: reloads, client: { [registry] in registry[$0] }, logger: logger
+        ) { repairs.changed($0) }
         let tls = PEMFiles<TLSMaterial>(.clientCertificate, counts: reloads, logger: logger) { repairs.changed($0) }
         let listeners = PEMFiles<ListenerCertificate>(.listenerCertificate, counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)

@@ -63,10 +63,10 @@ struct StoreAssembly {
         switch configuration.store {
         case .memory: break
         case .file(let directory, let source):
-            if case .command = source {} else { _ = try await key(from: source) }
+            if !source.isReadByProxy { _ = try await key(from: source) }
             try OAuthAccessTokenFileStore.check(directory: directory)
         case .postgres(let settings):
-            for source in [settings.connection] + settings.keys { if case .command = source { return } }
+            if ([settings.connection] + settings.keys).contains(where: \.isReadByProxy) { return }
             _ = try await postgresStore(settings)
         }
     }
@@ -105,7 +105,7 @@ struct StoreAssembly {
     private func connectionSource(_ source: SecretSource) -> PostgresStoreSettings.ConnectionSource? {
         switch source {
         case .literal, .environment: return nil
-        case .file, .command:
+        case .file, .command, .remote:
             let secret = secrets.secret(source)
             return { wasRefused in
                 if wasRefused { await secret.refresh() }
@@ -127,7 +127,7 @@ struct StoreAssembly {
                 throw TokenStoreError("the environment variable \(name) is not set", kind: .misconfigured)
             }
             return Secret(value)
-        case .file, .command:
+        case .file, .command, .remote:
             do { return try await secrets.secret(source).secret() } catch {
                 throw TokenStoreError("\(name): \(error)", kind: .misconfigured)
             }

@@ -167,6 +167,9 @@ struct ExecCommand: ParsableCommand {
             if case .command(let words, _) = source {
                 let command = SecretCommand(words: words, environment: ChildEnvironment.of(environment, settings))
                 secret = try command.run().revealedBytes
+            } else if case .remote(let server) = source {
+                throw SecretProviderError(
+                    "\(server) gives the password to the running proxy only: write it as {file: PATH}")
             } else {
                 secret = try source.value(environment)?.withSpan { [UInt8](copying: $0) } ?? []
             }

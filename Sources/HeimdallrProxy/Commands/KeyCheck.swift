@@ -178,12 +178,12 @@ extension KeyUse {
 
 extension SecretSource {
     /// Returns the current value, for a check that runs no command.
-    /// - Returns: `nil` for a command and for a variable that is not set.
+    /// - Returns: `nil` for a source that only the proxy reads, and for a variable that is not set.
     func value(_ environment: [String: String]) throws(CryptographyError) -> SecretBytes? {
         switch self {
         case .literal(let text): SecretBytes(Array(text.utf8))
         case .environment(let name): environment[name].map { SecretBytes(Array($0.utf8)) }
-        case .command: nil
+        case .command, .remote: nil
         case .file(let path): try SecretFile.read(path: path)
         }
     }

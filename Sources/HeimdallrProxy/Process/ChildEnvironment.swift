@@ -6,7 +6,7 @@ enum ChildEnvironment {
     /// Returns the variables to remove: secrets, all `HEIMDALLR_…`, and those of the configuration (`${NAME}`).
     static func withheld(from environment: some Sequence<String>, _ configuration: Configuration) -> Set<String> {
         var names = configuration.variables.filter { !isPublic($0) }
-        for case .environment(let name) in configuration.allSecrets { names.insert(name) }
+        for source in configuration.allSecrets { names.formUnion(source.variables) }
         // All `HEIMDALLR_…`, because a variable with a misspelled name may hold a secret.
         names.formUnion(environment.filter { $0.hasPrefix("HEIMDALLR_") })
         return names

@@ -105,7 +105,7 @@ struct BadClientValueTests {
         "client_secret: {command: [/bin/true], refresh: 10ms}":
             "5:52: clients.a.client_secret.refresh: write a duration from 1s to 24h, not \"10ms\"",
         "client_secret: {env: SECRET, refresh: 5m}":
-            "5:43: clients.a.client_secret.refresh: this belongs to `command`: a file or a variable needs no `refresh`",
+            "5:43: clients.a.client_secret.refresh: this belongs to `command` and `vault`: other secrets are read at each use",
         "client_secret: {command: [/bin/true], file: x}":
             "5:20: clients.a.client_secret: write either `file` or `command`, not both",
         "client_secret: {path: x}": "5:20: clients.a.client_secret: write {file: PATH} or {env: NAME}",
