@@ -81,7 +81,9 @@ extension Forwarder {
 
     private func program(_ head: RequestHead, _ bytes: Span<UInt8>) -> Program {
         var program = Program(caller: context.admitted.caller.name ?? stream.source.address?.host ?? "")
-        if let index = head.index(of: .userAgent) {
+        if let index = head.index(of: .userAgent),
+            context.installed.gate.placeholders?.isIn(bytes[head.fields[index].value]) != true
+        {
             program.name = ForeignText.printable(bytes[head.fields[index].value].text, most: 64)
         }
         return program

@@ -86,13 +86,10 @@ extension PlaceholderGuard {
     /// - Returns: whether some other part of the head may have one.
     func look(at head: RequestHead, _ bytes: Span<UInt8>) throws(Problem) -> Bool {
         guard isIn(bytes) else { return false }
-        if isInAddress(head, bytes) { throw Problem(.placeholderElsewhere) }
+        guard !isIn(bytes[head.method]), !isIn(bytes[head.host]), !isIn(bytes[Self.address(head, bytes)]) else {
+            throw Problem(.placeholderElsewhere)
+        }
         return true
-    }
-
-    /// Whether no log may show the request's address.
-    func isInAddress(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
-        isIn(bytes[head.method]) || isIn(bytes[head.host]) || isIn(bytes[Self.address(head, bytes)])
     }
 
     /// Returns the target without its query.

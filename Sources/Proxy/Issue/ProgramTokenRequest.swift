@@ -53,7 +53,7 @@ struct ProgramTokenRequest {
             guard let claims = Self.claims(text), let issuer = claims["iss"]?.string, claims["target_audience"] == nil
             else { throw Problem(.tokenRequestGrant) }
             if senders.isEmpty { senders = [Sender(id: issuer)] }
-            if let named = claims["sub"]?.string, named != issuer { subject = named }
+            if let named = claims["sub"]?.string, !senders.contains(where: { $0.id == named }) { subject = named }
             asked = asked ?? claims["scope"]?.string
         }
         if senders.isEmpty { throw Problem(.tokenRequestClient) }

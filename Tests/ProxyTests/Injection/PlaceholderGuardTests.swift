@@ -67,8 +67,11 @@ struct PlaceholderGuardTests {
             try await proxy.send("CONNECT \(Self.prefix).test:443 HTTP/1.1\r\nHost: a\r\n\r\n", method: "CONNECT")
                 .status
                 == 403)
+        // A head that can't be parsed is logged as far as it was read.
+        #expect(try await proxy.send("GET /\(Self.text) \u{1}\r\n\r\n").status == 400)
+        #expect(try await proxy.send("GET /\(Self.text)\u{1} HTTP/1.1\r\n\r\n").status == 400)
         #expect(proxy.origin.requests.isEmpty)
-        try await eventually("the records") { proxy.log.all.count == 5 }
+        try await eventually("the records") { proxy.log.all.count == 7 }
         for record in proxy.log.all {
             let shown = String(decoding: record.path + record.host + record.requestID, as: UTF8.self)
             for text in [Self.text, Self.prefix, "UT-THE-TOKEN-HERE", "UFVULVRIRS1"] { #expect(!shown.contains(text)) }

@@ -59,7 +59,11 @@ struct ProgramTokenRequestTests {
         #expect(google.subject == nil)
         let delegated = try read(Self.assertion + Self.jwt(#"{"iss":"robot","sub":"ann"}"#)).get()
         #expect(delegated.subject == "ann")
-        #expect(try read(Self.assertion + Self.jwt(#"{"iss":"robot","sub":"robot"}"#)).get().subject == nil)
+        let own = Self.jwt(#"{"iss":"robot","sub":"robot"}"#)
+        #expect(try read(Self.assertion + own).get().subject == nil)
+        #expect(try read(Self.assertion + own, [Self.basic("robot:s")]).get().subject == nil)
+        // A person that signs for itself is not the program that authenticates.
+        #expect(try read(Self.assertion + own, [Self.basic("me:s")]).get().subject == "robot")
         let json = try read(#"{"grant_type":"client_credentials","client_id":"me","n":1}"#, [Self.json]).get()
         #expect(json.senders == [.init(id: "me")])
     }

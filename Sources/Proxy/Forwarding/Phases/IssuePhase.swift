@@ -51,9 +51,7 @@ enum IssuePhase {
         }
         guard !known.isEmpty else { throw Problem(.tokenRequestClient) }
         let granted = known.filter { index in
-            var subject = request.subject
-            if subject == entries[index].clientID, entries[index].subject == nil { subject = nil }
-            return subject == entries[index].subject && has(index, 1, request.refreshToken)
+            request.subject == entries[index].subject && has(index, 1, request.refreshToken)
         }
         guard !granted.isEmpty else { throw Problem(.tokenRequestGrant) }
         let fitting = granted.first { index in

@@ -142,12 +142,15 @@ enum RecordPhase {
         return id
     }
 
-    /// Whether the request was refused, and its address has a placeholder, which no log may show.
+    /// Whether the request was refused, and its address has a placeholder, which no log may show. A malformed head is
+    /// known only in part.
     static func isHidden(_ head: RequestHead, _ bytes: Span<UInt8>, _ context: borrowing Context) -> Bool {
         guard context.ledger.refusal != nil, let placeholders = context.installed.gate.placeholders else {
             return false
         }
-        return placeholders.isInAddress(head, bytes)
+        let asked = head.asked(in: bytes)
+        return placeholders.isIn(bytes[head.method]) || placeholders.isIn(bytes[asked.path])
+            || placeholders.isIn(bytes[asked.authority])
     }
 
     /// Path of a request whose address is hidden.
