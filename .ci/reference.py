@@ -39,6 +39,7 @@ EXAMPLES_OF = {
     "connectUnlisted": {"asked": "api.example.net:443"}, "tunnelUnlisted": {"asked": "db.example.net:5432"},
     "connectNear": {"asked": "api.exmaple.com:443"}, "tunnelNear": {"asked": "api.exmaple.com:443"},
     "loginNeeded": {"advice": "open http://127.0.0.1:8081/login/items"},
+    "loginLost": {"advice": "open http://127.0.0.1:8081/login/items"},
     "machineShortage": {
         "advice": "This process has as many files and sockets open as it may have: raise the limit of file descriptors "
         "(ulimit -n, LimitNOFILE=), or lower max_connections",

@@ -107,6 +107,8 @@ final class AdminModel: Sendable {
             traffic: await sources.traffic(), rules: sources.ruleTable, refusal: sources.reloads.refusal)
         page.untrusting = sources.untrusting()
         page.storeFault = sources.storeFault()
+        page.audit = sources.audit()
+        page.log = sources.log()
         page.hasConfigurationChanged = await sources.hasConfigurationChanged()
         page.unusedFiles = await sources.unusedFiles()
         return page

@@ -24,6 +24,7 @@ struct MetricsPage {
         writeProcess(&output)
         let upstreams = Self.merged(traffic.upstreams).filter(\.isUsed)
         writeTraffic(upstreams, &output)
+        writeRefusals(upstreams, &output)
         writeConnections(upstreams, &output)
         writeTokens(&output)
         writeCertificates(upstreams, &output)
@@ -91,6 +92,24 @@ struct MetricsPage {
         output.family(
             "heimdallr_injections_total", .counter,
             "Requests for upstreams with a client, by the outcome of the token injection.", injections)
+    }
+
+    private func writeRefusals(_ upstreams: [UpstreamTraffic], _ output: inout PrometheusText) {
+        output.family(
+            "heimdallr_refusals_total", .counter, "Answers of the proxy itself, by their reason.",
+            traffic.refusals.sorted { $0.key < $1.key }.map { .init(["reason": $0.key], $0.value) })
+        let judged = upstreams.filter { !$0.judgements.isEmpty || $0.refused.total > 0 }
+        output.family(
+            "heimdallr_credential_refusals_total", .counter,
+            "Answers of upstreams that refused the proxy's credential, by 401 or 403.",
+            judged.flatMap { upstream in
+                [401, 403].map { .init(["upstream": upstream.name, "code": String($0)], upstream.refused[$0]) }
+            })
+        // A rule's place is the same in all traffic of its host, so the merged judgements are those of each rule.
+        output.family(
+            "heimdallr_credential_good", .gauge,
+            "0 while the upstream keeps refusing the proxy's credential, else 1.",
+            judged.map { .init(["upstream": $0.name], $0.lastingRefusals.isEmpty ? 1 : 0) })
     }
 
     private func writeConnections(_ upstreams: [UpstreamTraffic], _ output: inout PrometheusText) {

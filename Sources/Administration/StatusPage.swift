@@ -19,12 +19,18 @@ struct StatusPage {
     /// See `AdministrationSources`.
     var storeFault: TokenStoreError?
     var untrusting: [UntrustingProgram] = []
+    /// `nil`: there is no audit stream.
+    var audit: LineCounts?
+    var log = LineCounts()
 
     var isReady: Bool { ReadinessAnswer(clients, isDraining: isDraining, isStrict: false).isReady }
-    var isDegraded: Bool { !strict.isReady }
+    var isDegraded: Bool { !strict.isReady || hasRefusedCredential }
 
     /// Like `isDegraded`, but first token requests under way do not count.
-    var isUnwell: Bool { strict.isUnwell }
+    var isUnwell: Bool { strict.isUnwell || hasRefusedCredential }
+
+    /// No reason for a probe to fail: one caller's requests would take the proxy from all others.
+    private var hasRefusedCredential: Bool { upstreams.contains { !$0.lastingRefusals.isEmpty } }
 
     private var strict: ReadinessAnswer {
         ReadinessAnswer(clients, isDraining: isDraining, isStrict: true, refusal: refusal, storeFault: storeFault)
@@ -46,6 +52,8 @@ struct StatusPage {
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))), .init("upstreams", .array(upstreams.map(json))),
             .init("untrusting_programs", .array(untrusting.map(\.json))),
+            .init("audit_lines_dropped", audit.map { .number(Int(clamping: $0.dropped)) } ?? .null),
+            .init("log_lines_dropped", .number(Int(clamping: log.dropped))),
         ])
     }
 
@@ -101,38 +109,6 @@ struct StatusPage {
         return .object(members)
     }
 
-    private func json(_ upstream: UpstreamTraffic) -> JSON {
-        let (total, failed) = Self.counts(upstream)
-        let failure = upstream.lastFailure.map { last in
-            JSON.object([
-                .init("cause", .string(last.cause)), .init("seconds_ago", JSON(last.ago)),
-                .init("urls", .array(destinations(of: upstream).map { .string($0) })),
-            ])
-        }
-        return .object([
-            .init("upstream", .string(upstream.name)), .init("client", JSON(upstream.client)),
-            .init("injects", .array(injections(of: upstream).map { .string($0) })),
-            .init("requests", .number(total)), .init("server_errors", .number(failed)),
-            .init("answered_by_proxy", .number(Int(clamping: upstream.answeredByProxy.total))),
-            .init("last_failure", failure ?? .null),
-            .init("mean_duration_seconds", Self.mean(upstream).map { .decimal($0) } ?? .null),
-            .init("bytes_sent", .number(Int(clamping: upstream.bytesSent))),
-            .init("bytes_received", .number(Int(clamping: upstream.bytesReceived))),
-        ])
-    }
-
-    /// Counts all requests, and the requests sent to the upstream whose answer had a status from 500.
-    static func counts(_ upstream: UpstreamTraffic) -> (total: Int, failed: Int) {
-        let total = upstream.requests.total
-        let failed = upstream.answeredByUpstream.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
-        return (Int(clamping: total), Int(clamping: failed))
-    }
-
-    private static func mean(_ upstream: UpstreamTraffic) -> Double? {
-        let durations = upstream.durationsByUpstream
-        return durations.total == 0 ? nil : durations.sum / Double(durations.total)
-    }
-
     /// Returns the distinct texts of an upstream's rules in the rules' order, at most `most`.
     func texts(
         of upstream: UpstreamTraffic, most: Int = .max, _ text: (AdministrationSources.Rule) -> String?
@@ -181,6 +157,7 @@ struct StatusPage {
             text += "\nStore: \(Sentence.plain(storeFault.fault))\n"
             text += "  what to do: \(Sentence.plain(Advice.sentence(for: storeFault)))\n"
         }
+        text += lostLines
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }
@@ -190,35 +167,23 @@ struct StatusPage {
         return text
     }
 
-    private func text(_ upstream: UpstreamTraffic) -> String {
-        let (total, failed) = Self.counts(upstream)
-        let group = TrafficGroup(rawValue: upstream.name)
-        if let group, group == .noUpstream { return "\(group.inWords): \(total), all refused" }
-        var text =
-            group.map { "\($0.inWords): " }
-            ?? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? fixedCredentials(of: upstream) ?? "without a token")  "
-        text += "\(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
-        if let ours = Self.codes(upstream.answeredByProxy.rows) {
-            text += ", \(upstream.answeredByProxy.total) answered by the proxy itself (\(ours))"
-        }
-        if let mean = Self.mean(upstream) { text += ", \(DecimalText.thousandths(mean)) s on average" }
-        if let failure = upstream.lastFailure {
-            let destinations = destinations(of: upstream)
-            let at = destinations.isEmpty ? "" : " at \(destinations.joined(separator: " or "))"
-            text += "\n    last failure \(Self.words(failure.ago)) ago\(at): \(failure.cause)"
+    /// Lost lines of the records since the start.
+    private var lostLines: String {
+        var text = ""
+        for (name, count, advice) in [
+            ("Audit", audit?.dropped ?? 0, "see the log for the reason: a full disk, or nobody reads what is written"),
+            ("Log", log.dropped, "see why standard error can't be written, or is read too slowly"),
+        ] where count > 0 {
+            let lines = count == 1 ? "1 line was" : "\(count) lines were"
+            text += "\n\(name): \(lines) lost since the start\n  what to do: \(advice)\n"
         }
         return text
-    }
-
-    /// A single status code alone, several with their counts: `503`, or `2 × 502, 1 × 503`.
-    private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
-        guard requests.count > 1 else { return requests.first.map { "\($0.code)" } }
-        return requests.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
     }
 
     private static func text(_ client: ReadinessAnswer.Client) -> String {
         let status = client.status
         var text = "Client \(status.client) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
+        if status.isServedAfterLoss { text += "  requests get the last token until it ends, and 503 after that\n" }
         if let callers = status.callers {
             text += "  each caller's own token is exchanged; callers now: \(callers)\n"
         }
@@ -273,16 +238,5 @@ struct StatusPage {
             if rest > 0 { text += " \(rest) \(units[index + 1].name)" }
         }
         return text
-    }
-}
-
-extension TrafficGroup {
-    /// Name of the group, for the beginning of a line.
-    var inWords: String {
-        switch self {
-        case .unmatched: "hosts that no upstream names, forwarded without a token"
-        case .noUpstream: "requests for no upstream"
-        case .tunnels: "tunnels (CONNECT), without a token"
-        }
     }
 }

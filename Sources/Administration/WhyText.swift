@@ -90,6 +90,7 @@ struct WhyText {
         let status = client.heimdallr.status()
         let error: HeimdallrError
         switch status.state {
+        case .needsAuthentication where status.isServedAfterLoss: return nil
         // The proxy still sends the token that the API refused, and passes on the API's answer. If the refresh token had
         // ended before, requests get the need for a sign-in.
         case .needsAuthentication where status.isTokenRefused && !client.heimdallr.awaitsPerson: return nil

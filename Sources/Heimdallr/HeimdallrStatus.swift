@@ -12,8 +12,8 @@ public struct HeimdallrStatus: Sendable, Equatable {
         case idle
         /// No token. The last attempt failed, and the next attempt is due later.
         case backingOff = "backing_off"
-        /// A new token requires a person's login, or a new refresh token in the configuration. If a token is still in
-        /// use, see `HeimdallrStatus.isTokenRefused`.
+        /// A new token requires a person's login, or a new refresh token in the configuration. A token may still be in
+        /// use: see `HeimdallrStatus.endsBy` and `HeimdallrStatus.isTokenRefused`.
         case needsAuthentication = "needs_authentication"
         /// `Heimdallr.shutdown()` was called.
         case stopped
@@ -93,6 +93,9 @@ extension HeimdallrStatus {
         if let cause { return cause.description }
         return isTokenRefused ? Self.tokenRefusal(endsBy) : nil
     }
+
+    /// Whether the sign-in was lost, and requests still get the last token.
+    package var isServedAfterLoss: Bool { state == .needsAuthentication && endsBy != nil && !isTokenRefused }
 
     package static func tokenRefusal(_ endsBy: TokenEnd?) -> String {
         "an API refused the token\(endsBy == .open ? "" : " (invalid_token)"), and there is no refresh token to get a new token"

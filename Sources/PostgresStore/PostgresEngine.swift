@@ -91,7 +91,8 @@ final class PostgresEngine: SharedRecordEngine {
     func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
         try check(client)
         guard revision < UInt64(Int64.max) - 1 else {
-            throw TokenStoreError("the revision of the record of \(client) is too large", kind: .unreadable)
+            throw TokenStoreError(
+                "the revision of the record of \(RecordName.owner(of: client)) is too large", kind: .unreadable)
         }
         return try await convertingFaults {
             if revision == 0 { try await make(client) }
@@ -103,7 +104,8 @@ final class PostgresEngine: SharedRecordEngine {
                 record.revision = next
                 let sealed = try sealing.seal(record, client: client, clock: clock)
                 guard sealed.count <= Self.maxBytes else {
-                    throw TokenStoreError("the record of \(client) is larger than \(Self.maxBytes) bytes")
+                    throw TokenStoreError(
+                        "the record of \(RecordName.owner(of: client)) is larger than \(Self.maxBytes) bytes")
                 }
                 content = .bytes(sealed)
             } else if let moments = record?.moments {

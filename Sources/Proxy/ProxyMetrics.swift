@@ -43,6 +43,8 @@ struct ProxyMetrics {
         var isOwn = false
         /// Index of a gRPC call's counter, by `index(of:)`; `nil` for other requests.
         var call: Int?
+        /// What the answer says of the credential that the proxy injected.
+        var verdict = CredentialVerdict.none
     }
 
     mutating func requestEnded(_ result: Result, slot: Int) {

@@ -29,6 +29,9 @@ public struct ProxyObserver: Sendable {
     /// the first of consecutive failures. A good value from an earlier reading stays in use.
     public var credentialFailed: @Sendable (String, any Error) -> Void = { _, _ in }
 
+    /// Called when an API has refused an upstream's credential several times in a row, once in each row.
+    public var credentialRefused: @Sendable (CredentialRefusal) -> Void = { _ in }
+
     /// Called for wrong passwords of `proxy.users`, at most once in ten seconds per source. `user` is `nil` for an
     /// unknown name. `count` is the number of wrong passwords since the last call for this source.
     public var userFailed: @Sendable (_ peer: String, _ user: String?, _ count: Int) -> Void = { _, _, _ in }

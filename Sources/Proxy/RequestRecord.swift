@@ -44,6 +44,8 @@ public struct RequestRecord: Sendable {
     public var isReused: Bool?
     /// Whether the request was sent more than once: with a new token, with a nonce, or after its connection broke.
     public var wasReplayed = false
+    /// Why an answer that refused the proxy's credential passed instead of another try; `nil` for other answers.
+    public var notReplayed: String?
     /// HTTP version of the program's request.
     public var version = HTTPVersion.http11
     /// Proxy Error Type (RFC 9209, section 2.3) of the proxy's own answer or of a cut answer. `nil` if the upstream's

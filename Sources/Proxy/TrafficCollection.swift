@@ -12,6 +12,7 @@ final class TrafficCollection {
         var inFlight = 0
         var programs: (open: Int, limit: Int) = (0, 0)
         var lag: (name: String, lag: Histogram)?
+        var refusals: [String: UInt64] = [:]
     }
 
     /// Number of rows, or of upstreams' connections, in one turn.
@@ -34,6 +35,7 @@ final class TrafficCollection {
         part.inFlight = plans.reduce(0) { $0 + $1.metrics.inFlight }
         part.programs = shard.programs
         part.lag = shard.lag
+        part.refusals = shard.counters.refusals
     }
 
     /// Does one turn's share of the work.
@@ -70,6 +72,9 @@ final class TrafficCollection {
         var use = traffic.connections ?? ConnectionUse()
         upstream.addConnections(to: &use, counted: &counted)
         traffic.connections = use
+        if installed === shard.installed, let report = upstream.credentialRecord.report(at: shard.loop.now) {
+            traffic.judgements[place] = report
+        }
         part.rows[row] = traffic
     }
 }
@@ -110,6 +115,7 @@ extension ProxyServer {
     public func traffic() async -> TrafficReport {
         let (shards, layout) = (current.shards, current.plan.layout)
         var traffic = TrafficReport(upstreams: layout.zeroTraffic)
+        traffic.refusals = Problem.noRefusals
         for (row, limit) in layout.limits.enumerated() {
             guard let limit else { continue }
             traffic.upstreams[row].connections = ConnectionUse()
@@ -122,6 +128,7 @@ extension ProxyServer {
             while await shard.loop.turn({ collection.value.step() }) {}
             let part = await shard.loop.turn { collection.value.part }
             traffic.inFlight += part.inFlight
+            traffic.refusals.merge(part.refusals, uniquingKeysWith: &+)
             traffic.programs.open += part.programs.open
             traffic.programs.limit += part.programs.limit
             if let lag = part.lag { traffic.loops.append(lag) }

@@ -22,6 +22,8 @@ final class TrafficCounters {
         var answeredByProxy = CodeCounts()
         var durationsByProxy = InlineArray<16, UInt64>(repeating: 0)
         var ownNanoseconds: UInt64 = 0
+        /// Answers that refused the proxy's credential by 401, and by 403.
+        var (unauthorized, forbidden): (UInt64, UInt64) = (0, 0)
 
         mutating func add(_ result: ProxyMetrics.Result) {
             let (status, duration) = (result.status, result.duration)
@@ -41,6 +43,11 @@ final class TrafficCounters {
             received &+= result.received
             if let injection = result.injection { injections[injection.rawValue] &+= 1 }
             if let call = result.call { calls[call] &+= 1 }
+            switch result.verdict {
+            case .none, .accepted: break
+            case .unauthorized: unauthorized &+= 1
+            case .forbidden: forbidden &+= 1
+            }
         }
     }
 
@@ -58,6 +65,8 @@ final class TrafficCounters {
             traffic.durations.add(counts.durations[bucket], bucket: bucket)
             traffic.durationsByProxy.add(counts.durationsByProxy[bucket], bucket: bucket)
         }
+        traffic.refused[401] &+= counts.unauthorized
+        traffic.refused[403] &+= counts.forbidden
         traffic.durations.add(seconds: Double(counts.nanoseconds) / 1e9)
         traffic.durationsByProxy.add(seconds: Double(counts.ownNanoseconds) / 1e9)
         traffic.bytesSent &+= counts.sent
@@ -90,6 +99,10 @@ struct CodeCounts {
 /// The counters of one loop. They continue when the rules change. Loop's thread only.
 final class CounterTable {
     private var rows: [TrafficKey: TrafficCounters] = [:]
+    /// The proxy's own answers by their reason.
+    private(set) var refusals: [String: UInt64] = [:]
+
+    func refused(_ reason: String) { refusals[reason, default: 0] &+= 1 }
 
     /// Returns a row's counters, which the first call makes.
     func counters(of key: TrafficKey) -> TrafficCounters {

@@ -1,3 +1,4 @@
+import Configuration
 public import CurlTransport
 import Heimdallr
 
@@ -15,6 +16,29 @@ public struct UpstreamFailure: Sendable {
     /// Fixed sentence about the error. `advice` is the remedy, also a fixed sentence.
     public var reason: String
     public var advice: String
+}
+
+/// The news that an API keeps refusing an upstream's credential, for the log.
+public struct CredentialRefusal: Sendable {
+    public let upstream: String
+    /// Index of the rule in the configuration's `upstreams`.
+    public let rule: Int
+    /// OAuth client of the token; `nil` for other credentials.
+    public let client: String?
+    /// Kinds and names of the injected values, never the values.
+    public let injection: String
+    public let status: Int
+    /// URL of the last refused request without its query, in printable ASCII.
+    public let url: [UInt8]
+    public let requestID: [UInt8]
+
+    init(upstream: UpstreamRule, status: Int, url: [UInt8], requestID: [UInt8]) {
+        self.upstream = upstream.name
+        rule = upstream.index ?? 0
+        client = upstream.settings.client
+        injection = upstream.settings.injectionText
+        (self.status, self.url, self.requestID) = (status, url, requestID)
+    }
 }
 
 extension TransportError {

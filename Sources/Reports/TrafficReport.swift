@@ -3,6 +3,8 @@ public struct TrafficReport: Sendable {
     /// Traffic by upstream. Upstreams with the same host and client are merged.
     public var upstreams: [UpstreamTraffic]
     public var inFlight: Int
+    /// The proxy's own answers by their reason, the last word of a problem's `type`. Each reason that exists is there.
+    public var refusals: [String: UInt64] = [:]
     /// Connections of programs. Connections above the limit wait to be accepted.
     public var programs: (open: Int, limit: Int) = (0, 0)
     /// Delays of the proxy's event loops in seconds, by the name of the thread.
@@ -42,6 +44,10 @@ public struct UpstreamTraffic: Sendable {
     public var injections: [InjectionResult: UInt64] = [:]
     /// gRPC calls by status. Calls with a status above 16 or without a status count as `otherCall`.
     public var calls = StatusCounts()
+    /// Answers that refused the proxy's credential, by 401 or 403.
+    public var refused = StatusCounts()
+    /// Judgements on the credential of each rule that has one, by its index in the configuration.
+    public var judgements: [Int: CredentialRefusals] = [:]
     /// Connections to the upstream; `nil` if none are counted.
     public var connections: ConnectionUse?
     /// Printable cause of the last failed request to the upstream, and the time since then.
@@ -61,6 +67,11 @@ public struct UpstreamTraffic: Sendable {
     public var answeredByUpstream: StatusCounts { requests.subtracting(answeredByProxy) }
     public var durationsByUpstream: Histogram { durations.subtracting(durationsByProxy) }
 
+    /// The rules whose credential the API keeps refusing, by index.
+    public var lastingRefusals: [(rule: Int, refusals: CredentialRefusals)] {
+        judgements.filter { $0.value.isLasting }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
     /// Adds other counts for the same name and client.
     public mutating func add(_ other: UpstreamTraffic) {
         requests.add(other.requests)
@@ -70,6 +81,12 @@ public struct UpstreamTraffic: Sendable {
         bytesSent &+= other.bytesSent
         bytesReceived &+= other.bytesReceived
         calls.add(other.calls)
+        refused.add(other.refused)
+        judgements.merge(other.judgements) { one, other in
+            var sum = one
+            sum.add(other)
+            return sum
+        }
         injections.merge(other.injections, uniquingKeysWith: &+)
         guard let others = other.connections else { return }
         var sum = connections ?? ConnectionUse()

@@ -114,7 +114,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             }
             guard clock.now() < deadline else {
                 throw TokenStoreError(
-                    "another process has held the lease of \(client) in the token store for more than \(patience): "
+                    "another process has held the lease of \(RecordName.owner(of: client)) in the token store for more than \(patience): "
                         + "`heimdallr-proxy store status` shows its host", kind: .busy)
             }
             // Jitter between waiting processes.
@@ -235,11 +235,12 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                 if let record {
                     _ = try row.record.get()
                     if base == nil, case .others = row.mark {
-                        throw TokenStoreError("another process is saving a record of \(client)", kind: .busy)
+                        throw TokenStoreError(
+                            "another process is saving a record of \(RecordName.owner(of: client))", kind: .busy)
                     }
                     guard row.revision <= base ?? record.revision - min(record.revision, 1) else {
                         throw TokenStoreError(
-                            "another process has stored a later record of \(client): this one was not saved",
+                            "another process has stored a later record of \(RecordName.owner(of: client)): this one was not saved",
                             kind: .superseded)
                     }
                 }

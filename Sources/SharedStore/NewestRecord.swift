@@ -18,7 +18,8 @@ extension MarkedTokenStore {
             let row = try await engine.read(client: client)
             if try await isNewest(row, client, asked) { return row }
         }
-        throw TokenStoreError("the token store does not keep the record of \(client)", kind: .unreachable)
+        throw TokenStoreError(
+            "the token store does not keep the record of \(RecordName.owner(of: client))", kind: .unreachable)
     }
 
     /// Notes the row's record, or writes a newer one over it. Of two records, the one that was made later is the newer:

@@ -38,7 +38,8 @@ package struct RowSealing: Sendable {
         _ sealed: [UInt8], client: String, revision: UInt64
     ) throws(TokenStoreError) -> (stored: StoredRecord, life: Int64, age: Int64) {
         let plain = try opening(
-            sealed, context("token", Array(client.utf8), revision), "the record of \(client) in space \(space)")
+            sealed, context("token", Array(client.utf8), revision),
+            "the record of \(RecordName.owner(of: client)) in space \(space)")
         let opened = plain.withSpan { span -> (stored: StoredRecord, life: Int64, age: Int64)? in
             guard span.count > 17 else { return nil }
             func number(_ bytes: Range<Int>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64(span[$1]) } }
@@ -49,7 +50,7 @@ package struct RowSealing: Sendable {
         }
         guard let opened else {
             throw TokenStoreError(
-                "the record of \(client) in space \(space) was written by another version: run that version, or "
+                "the record of \(RecordName.owner(of: client)) in space \(space) was written by another version: run that version, or "
                     + "`heimdallr-proxy logout --local` to start afresh", kind: .unreadable)
         }
         return opened

@@ -28,6 +28,9 @@ struct RefusedTokenTests {
             #expect(refused.text == "mine")
         }
         #expect(try await admin.state() == "needs_authentication")
+        try await eventually("why it was not sent again") {
+            admin.proxy.log.ranges(of: "not_replayed=sign-in").count == 3
+        }
         let url = "http://127.0.0.1:\(admin.adminPort)/login/api"
         let status = try await admin.get("/status").text
         #expect(status.contains("an API refused the token (invalid_token)"))

@@ -12,7 +12,9 @@ struct SignInWay: Sendable {
     var redirectURI: String?
     var status: HeimdallrStatus?
 
-    var hint: SignInHint { SignInHint(advice: advice, url: url) }
+    var hint: SignInHint {
+        SignInHint(advice: advice, url: url, wasLost: status?.needsAuthenticationBecause != nil)
+    }
 
     var command: String {
         let command = "heimdallr-proxy login \(client)"

@@ -36,6 +36,10 @@ struct ClientNote {
                 "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new token. "
                 + "Requests still get the old token; where the API refuses it, its 401 or a 503 of the proxy follows."
                 + cause
+        } else if client.isServedAfterLoss {
+            tone = "warn"
+            headline = "The sign-in has ended."
+            detail = "Requests get the last token until it ends, and 503 after that, until a person signs in." + cause
         } else if needsLogin {
             tone = "warn"
             headline = "Nobody is signed in."

@@ -6,7 +6,9 @@ enum ShortCause {
     static func text(_ client: HeimdallrStatus) -> String? {
         if let error = client.lastError { return text(error) }
         if client.state == .needsAuthentication {
-            return client.isTokenRefused ? "An API refuses the token" : "Nobody is signed in"
+            return client.isTokenRefused
+                ? "An API refuses the token"
+                : client.isServedAfterLoss ? "The sign-in has ended" : "Nobody is signed in"
         }
         return client.storeFault == nil ? nil : "Tokens are kept in memory only"
     }

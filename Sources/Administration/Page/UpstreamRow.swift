@@ -10,6 +10,7 @@ struct UpstreamRow {
     private let examples: [String]
     /// Injected credentials of an upstream without a client.
     private let fixed: String?
+    private let refused: [RefusedCredential]
     /// Configured destinations, for the sentence about the last failure.
     private let configured: [String]
 
@@ -20,12 +21,13 @@ struct UpstreamRow {
         examples = status.texts(of: upstream, most: 4) { $0.example }
         fixed = status.fixedCredentials(of: upstream)
         configured = status.destinations(of: upstream)
+        refused = status.refusedCredentials(of: upstream)
     }
 
     var html: HTML {
         let (total, failed) = StatusPage.counts(upstream)
-        let failing = failed > 0 ? " failing" : ""
-        let hasMore = !examples.isEmpty || upstream.lastFailure != nil
+        let failing = failed > 0 || !refused.isEmpty ? " failing" : ""
+        let hasMore = !examples.isEmpty || upstream.lastFailure != nil || !refused.isEmpty
         let chart = LatencyChart(upstream.durationsByUpstream)
         return """
             <tr role="row" id="up-\(id)" class="\(hasMore ? "has-note" : "")\(failing)">
@@ -76,14 +78,22 @@ struct UpstreamRow {
     private func note(_ failing: String) -> HTML {
         """
         <tr role="row" id="under-\(id)" class="note use\(failing)"><td role="cell" colspan="5"><details class="fold" id="use-\(id)">\
-        <summary id="how-\(id)">\(alreadyHTML: summary)</summary>\(alreadyHTML: failure)\(alreadyHTML: usage)\
+        <summary id="how-\(id)">\(alreadyHTML: summary)</summary>\(alreadyHTML: failure)\(alreadyHTML: refused.map(Self.refusal))\(alreadyHTML: usage)\
         </details></td></tr>
         """
     }
 
     private var summary: HTML {
+        if !refused.isEmpty { return "<span class=\"bad\">The API refuses the credential</span>" }
         guard let failure = upstream.lastFailure else { return "Use it like this" }
         return "<span class=\"bad\">Last failure, \(StatusPage.words(failure.ago)) ago</span>"
+    }
+
+    private static func refusal(_ refused: RefusedCredential) -> HTML {
+        """
+
+        <p class="bad">\(Sentence.ended(refused.sentence)) What to do: \(Sentence.ended(Sentence.plain(refused.advice)))</p>
+        """
     }
 
     private var failure: HTML? {

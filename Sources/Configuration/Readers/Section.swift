@@ -104,9 +104,11 @@ final class Section {
         for entry in entries where !known.contains(entry.key) {
             let location = path.isEmpty ? "" : " in \(path)"
             let missing = entry.value.isNull ? entry.missingSpace : nil
+            // Without its colon, a key has its value within, which may be a secret.
+            let key = missing == nil ? entry.key : String(entry.key.prefix { $0 != " " && $0 != ":" })
             diagnostics.error(
                 missing?.position ?? entry.keyPosition,
-                "unknown key \"\(Self.shown(entry.key))\"\(location)"
+                "unknown key \"\(Self.shown(key))\"\(location)"
                     + (missing?.advice ?? Suggestion.phrase(for: entry.key, among: known)))
         }
     }

@@ -57,12 +57,10 @@ extension Node {
 }
 
 extension Node.Entry {
-    /// Advice for a key that includes a colon, because no space follows it, as in `{host:a}`; and the fault's position.
+    /// Advice for a key in braces that has its value within, as in `{host:a}` and `{host a}`; and the fault's position.
     var missingSpace: (position: Position, advice: String)? {
-        guard case .file(let line, let column) = keyPosition, let tight = YAMLMistake.tightColon(key) else {
-            return nil
-        }
-        return (.file(line: line, column: column + tight + 1), "; a space is missing here, behind the colon")
+        let node = Node(position: keyPosition, content: .scalar(.init(text: key, plain: true)))
+        return node.missingColon
     }
 }
 

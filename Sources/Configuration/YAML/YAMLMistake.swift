@@ -91,7 +91,10 @@ struct YAMLMistake {
         guard problem.hasPrefix("mapping values are not allowed") else { return nil }
         if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < location.line {
             // YAML has joined lines: either a key lacks its colon, or the next line is indented too far.
-            if text.isLineStart(scalar.start) { return Self.missingColon(in: text, at: scalar.start) }
+            // The first key of a list's item stands behind the dash: the next key is below it, not below the dash.
+            if text.isLineStart(scalar.start) || text.indentation(of: location.line) == scalar.start.column {
+                return Self.missingColon(in: text, at: scalar.start)
+            }
             return tooFar(Location(location.line, text.indentation(of: location.line) ?? 1))
         }
         if let indentation = text.indentation(of: location.line), let before = text.lineBefore(location.line),

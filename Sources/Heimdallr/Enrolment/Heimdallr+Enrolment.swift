@@ -23,6 +23,10 @@ extension Heimdallr {
     /// - Parameter redirectURI: the redirect URI, as for `beginLogin`.
     /// - Throws: `LoginError.discovery` for the first failure.
     public func signInOffer(redirectURI: String) async throws(LoginError) -> SignInOffer {
+        try await reportingFailure { () async throws(LoginError) in try await offer(redirectURI: redirectURI) }
+    }
+
+    private func offer(redirectURI: String) async throws(LoginError) -> SignInOffer {
         guard let enroller = requests.enroller else { throw .wrongMethod }
         // The record may have a client that another process registered.
         await readAhead()
@@ -45,9 +49,11 @@ extension Heimdallr {
         guard ClientRegistration.isVisible(identifier, spaces: true),
             secret.map({ !$0.isEmpty && $0.count <= ResourceMetadata.maxTextBytes }) ?? true
         else { throw .badClient }
-        let offer = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
-        try await holdingStore { () async throws(LoginError) in
-            try await self.adopt(enroller.typed(identifier: identifier, secret: secret, for: offer), enroller)
+        try await reportingFailure { () async throws(LoginError) in
+            let offer = try await self.offer(redirectURI: redirectURI, agreed: agreed)
+            try await holdingStore { () async throws(LoginError) in
+                try await self.adopt(enroller.typed(identifier: identifier, secret: secret, for: offer), enroller)
+            }
         }
     }
 
@@ -56,7 +62,9 @@ extension Heimdallr {
     /// - Parameters: the same as for `useClient(identifier:secret:redirectURI:agreed:)`.
     /// - Throws: `LoginError`. Nothing has then changed.
     public func forgetRegistration(redirectURI: String, agreed: String? = nil) async throws(LoginError) {
-        _ = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
+        try await reportingFailure { () async throws(LoginError) in
+            _ = try await offer(redirectURI: redirectURI, agreed: agreed)
+        }
         _ = requests.enroller?.clientRefused(atSignIn: true)
     }
 
@@ -72,7 +80,7 @@ extension Heimdallr {
     ) async throws(LoginError) -> LoginAttempt {
         try await holdingStore { () async throws(LoginError) in
             // Read under the lease, because another process may have registered a client.
-            let offer = try await self.signInOffer(redirectURI: redirectURI, agreed: agreed)
+            let offer = try await self.offer(redirectURI: redirectURI, agreed: agreed)
             let enrolment: Enrolment
             do throws(DiscoveryFault) {
                 enrolment = try await enroller.enrolment(for: offer, redirectURI: redirectURI)
@@ -87,8 +95,8 @@ extension Heimdallr {
         }
     }
 
-    private func signInOffer(redirectURI: String, agreed: String?) async throws(LoginError) -> SignInOffer {
-        let offer = try await signInOffer(redirectURI: redirectURI)
+    private func offer(redirectURI: String, agreed: String?) async throws(LoginError) -> SignInOffer {
+        let offer = try await offer(redirectURI: redirectURI)
         let changes = agreed.map { offer.changes(since: $0) } ?? []
         guard changes.isEmpty else { throw .offerChanged(changes) }
         return offer

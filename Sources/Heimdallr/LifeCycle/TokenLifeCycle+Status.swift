@@ -35,7 +35,8 @@ extension TokenLifeCycle {
         case .stopped: return .stopped
         case .running: break
         }
-        if hasToken { return isTokenInvalid ? .needsAuthentication : .ready }
+        // A person is told at once, not when the last token of a lost sign-in ends.
+        if hasToken { return isTokenInvalid || announcedNeed ? .needsAuthentication : .ready }
         if fetching.isUnderWay { return .fetching }
         if failure?.kind == .needsAuthentication || nextKind == nil { return .needsAuthentication }
         if let failure, failure.retryAt > now { return .backingOff }

@@ -32,4 +32,7 @@ public struct RecordName: Sendable, Hashable, CustomStringConvertible {
         else { return nil }
         return String(client)
     }
+
+    /// Returns the client's name for a message about a record; the record's own name if it has no digest.
+    package static func owner(of name: String) -> String { client(of: name) ?? name }
 }

@@ -182,31 +182,36 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
         return names
     }
 
-    private func watch<Value>(_ client: String, _ operation: String, _ work: () async throws -> Value) async throws
+    private static func name(_ record: String) -> Logger.Metadata {
+        ["client": "\(RecordName.owner(of: record))"]
+    }
+
+    /// - Parameter record: name of the record (`RecordName`).
+    private func watch<Value>(_ record: String, _ operation: String, _ work: () async throws -> Value) async throws
         -> Value
     {
         do {
             let value = try await work()
             let isRecovery = faults.withLock { faults in
-                guard let former = faults[client]?.removeValue(forKey: operation) else { return false }
-                guard faults[client]?.isEmpty ?? true else { return false }
-                faults[client] = nil
+                guard let former = faults[record]?.removeValue(forKey: operation) else { return false }
+                guard faults[record]?.isEmpty ?? true else { return false }
+                faults[record] = nil
                 return former.isLogged
             }
-            if isRecovery { logger.info("the token store works again", metadata: ["client": "\(client)"]) }
+            if isRecovery { logger.info("the token store works again", metadata: Self.name(record)) }
             return value
         } catch {
             let reason = "\(error)"
             let isNew = faults.withLock { faults in
-                guard faults[client]?[operation]?.reason != reason else { return false }
+                guard faults[record]?[operation]?.reason != reason else { return false }
                 let isNew = !faults.values.contains { $0.values.contains { $0.reason == reason } }
-                faults[client, default: [:]][operation] = Fault(reason: reason, isLogged: isNew)
+                faults[record, default: [:]][operation] = Fault(reason: reason, isLogged: isNew)
                 return isNew
             }
             if isNew {
                 logger.warning(
                     "the token store can't be used; tokens are kept in memory",
-                    metadata: ["client": "\(client)", "reason": "\(reason)"])
+                    metadata: Self.name(record).merging(["reason": "\(reason)"]) { $1 })
             }
             throw error
         }

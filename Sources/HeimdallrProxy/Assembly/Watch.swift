@@ -69,6 +69,7 @@ final class Watch: Sendable {
                 "a credential can't be read; its last good value stays in use, if there is one",
                 metadata: ["entry": "\(entry)", "reason": "\(error)"])
         }
+        observer.credentialRefused = { [logger] in EventLog.write($0, to: logger) }
         observer.userFailed = { [logger] peer, user, count in
             logger.warning(
                 "wrong passwords of proxy.users",
@@ -91,6 +92,7 @@ final class Watch: Sendable {
     /// Observes a client. Called before the client is started.
     func add(_ client: RunningClient) {
         let (heimdallr, notes) = (client.heimdallr, client.notes)
+        signIns.add(heimdallr)
         let observers = [
             heimdallr.observe { [logger, signIns, repairs] event in
                 if case .tokenAcquired = event.kind { repairs.tokenCame(to: event.client) }
@@ -106,6 +108,7 @@ final class Watch: Sendable {
 
     /// Stops tracking a client that was shut down. Its last events are still told.
     func remove(_ client: RunningClient) {
+        signIns.remove(client.heimdallr)
         state.withLock { $0.observers[ObjectIdentifier(client.heimdallr)] = nil }
     }
 
@@ -123,18 +126,29 @@ final class SignInDirectory: Sendable {
     /// A weak reference, because the administration refers to the proxy, which refers to this object.
     private struct Reference {
         weak var administration: Administration?
+        var clients: [String: Heimdallr] = [:]
     }
 
     private let reference = Mutex(Reference())
 
     func set(_ administration: Administration?) { reference.withLock { $0.administration = administration } }
 
-    func hint(for client: String) -> SignInHint {
-        guard let administration = reference.withLock({ $0.administration }) else {
+    func add(_ client: Heimdallr) { reference.withLock { $0.clients[client.name] = client } }
+
+    func remove(_ client: Heimdallr) {
+        reference.withLock { if $0.clients[client.name] === client { $0.clients[client.name] = nil } }
+    }
+
+    func hint(for name: String) -> SignInHint {
+        let (administration, client) = reference.withLock { ($0.administration, $0.clients[name]) }
+        if let administration { return administration.signIn(name) }
+        guard let status = client?.status(), status.loginMethod == nil else {
             return SignInHint(
                 advice: "the configuration has no admin section, so nobody can sign in; write admin: {} into it",
                 url: nil)
         }
-        return administration.signIn(client)
+        return SignInHint(
+            advice: Advice(status).sentence(for: HeimdallrError.needsAuthentication), url: nil,
+            wasLost: status.needsAuthenticationBecause != nil)
     }
 }

@@ -16,7 +16,8 @@ struct DoctorCommand: AsyncParsableCommand {
             the token store and interception. The checks run concurrently, each with a time limit.
 
             doctor requests tokens like the proxy, never shows them, and discards them. A refresh token or a sign-in \
-            can be used only once, so doctor does not use them. With --no-token it requests no tokens.
+            can be used only once, so doctor does not use them. With --no-token it requests no tokens. With --try-keys \
+            it also sends each upstream a HEAD with its fixed key (inject), to see whether the API takes it.
 
             The exit code is 0 when all is well (warnings do not count), 1 when something is wrong, 2 for wrong usage, \
             78 for a wrong configuration.
@@ -34,6 +35,9 @@ struct DoctorCommand: AsyncParsableCommand {
     @Flag(name: .customLong("no-token"), help: "Request no tokens.")
     var asksForNoToken = false
 
+    @Flag(help: "Send the fixed keys of upstreams in a HEAD, too.")
+    var tryKeys = false
+
     func run() async throws {
         let (source, environment, playground) = try await options.chooseWithPlayground()
         let settings = try source.load(environment: environment)
@@ -45,8 +49,9 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         let diagnoses: [Diagnosis]
         do {
-            let doctor = Doctor(
+            var doctor = Doctor(
                 source: source, configuration: settings, names: names, asksForTokens: !asksForNoToken)
+            doctor.triesKeys = tryKeys
             diagnoses = try await doctor.diagnoses { done, all in
                 Terminal.showProgress("Checking: \(done) of \(all) done …")
             }

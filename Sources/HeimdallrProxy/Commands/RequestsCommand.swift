@@ -73,7 +73,9 @@ struct RequestsCommand: ParsableCommand {
         words += ["caller", "program"].map(text).filter { !$0.isEmpty }
         words.append(text("id"))
         var lines = words.joined(separator: "  ") + "\n"
-        guard request["reason"] != nil else { return lines }
+        guard request["reason"] != nil else {
+            return request["cause"] == nil ? lines : lines + "    \(text("cause"))\n"
+        }
         lines += "    refused: \(text("reason"))" + (request["cause"] == nil ? "" : ": \(text("cause"))") + "\n"
         if request["what_to_do"] != nil { lines += "    what to do: \(text("what_to_do"))\n" }
         return lines

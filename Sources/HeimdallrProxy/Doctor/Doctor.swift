@@ -12,6 +12,8 @@ struct Doctor {
     /// The clients to check, by name, and the upstreams to check, by host. If empty, all are checked.
     let names: [String]
     let asksForTokens: Bool
+    /// Whether fixed credentials are sent to their upstreams.
+    var triesKeys = false
 
     /// Returns the diagnosis of the files, then of clients and upstreams in the order of the configuration.
     /// - Parameter progress: called with the number of finished checks and the number of all checks.
@@ -41,7 +43,10 @@ struct Doctor {
         for settings in upstreams {
             var options = PoolOptions(upstream: settings, trustAnchors: configuration.trustAnchorsFile)
             options.addressPolicy.own = own
-            let check = UpstreamCheck(settings: settings, options: options, loop: loop)
+            let check = UpstreamCheck(
+                settings: settings, options: options, loop: loop,
+                reported: running.refusals(of: settings.host.description),
+                keys: triesKeys ? CredentialSources { secrets.secret($0) } : nil)
             checks.append { await check.diagnosis() }
         }
         progress(0, checks.count)
@@ -73,13 +78,14 @@ struct Doctor {
             trial: AssertionTrial(settings: settings) { try? make($0, TokenRequestNotes(), nil) })
     }
 
-    /// The upstreams to check: of several with the same `host`, `url`, `proxy`, `tls` and `http2`, only the first.
+    /// The upstreams to check: of several with the same `host`, `url`, `proxy`, `tls` and `http2`, only the first, unless
+    /// their keys are tried.
     private var upstreams: [UpstreamSettings] {
         let wanted = configuration.upstreams.filter { names.isEmpty || names.contains($0.host.description) }
         return wanted.reduce(into: []) { found, next in
             let isKnown = found.contains {
                 $0.host == next.host && $0.url == next.url && $0.proxy == next.proxy && $0.tls == next.tls
-                    && $0.http2 == next.http2
+                    && $0.http2 == next.http2 && !(triesKeys && $0.injections != next.injections)
             }
             if !isKnown { found.append(next) }
         }

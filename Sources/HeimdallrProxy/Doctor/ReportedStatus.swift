@@ -39,6 +39,21 @@ struct ReportedStatus: Sendable {
             }
     }
 
+    /// What the running proxy says of refused credentials of upstreams with this host.
+    func refusals(of host: String) -> [Finding] {
+        guard case .array(let upstreams)? = status?["upstreams"] else { return [] }
+        return upstreams.filter { $0["upstream"]?.string == host }.flatMap { upstream -> [Finding] in
+            guard case .array(let refused)? = upstream["refused_credentials"] else { return [] }
+            return refused.compactMap { credential in
+                guard let message = credential["message"]?.string, let advice = credential["advice"]?.string else {
+                    return nil
+                }
+                return .failed(
+                    "running proxy", ForeignText.printable(message), ForeignText.printable(advice))
+            }
+        }
+    }
+
     subscript(_ client: String) -> Client? {
         guard case .array(let clients)? = status?["clients"] else { return nil }
         return clients.first { $0["client"]?.string == client }.map(Client.init)

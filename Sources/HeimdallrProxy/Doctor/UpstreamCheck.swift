@@ -1,3 +1,4 @@
+import Administration
 import Configuration
 import Cryptography
 import CurlTransport
@@ -11,9 +12,13 @@ struct UpstreamCheck: Sendable {
     let settings: UpstreamSettings
     let options: PoolOptions
     let loop: EventLoop
+    /// What the running proxy says of this upstream.
+    var reported: [Finding] = []
+    /// Sources of the fixed credential to try; `nil`: it is not tried.
+    var keys: CredentialSources?
 
     func diagnosis() async -> Diagnosis {
-        Diagnosis(kind: .upstream, name: settings.host.description, findings: await findings())
+        Diagnosis(kind: .upstream, name: settings.host.description, findings: await findings() + reported)
     }
 
     private func findings() async -> [Finding] {
@@ -34,13 +39,15 @@ struct UpstreamCheck: Sendable {
         case .answer(400, _, _) where await connection.wantsTLS(): return [ConnectionCheck.schemeFault]
         case .answer(let status, let date, let age):
             let text = "answers \(status) to HEAD \(settings.path), without a token"
-            return [
+            var findings: [Finding] = [
                 status >= 500
                     ? .warning("HTTP", text, "check the upstream, and any proxy in front of it")
                     : .good("HTTP", text, after: begin.duration(to: .now)),
                 .clock(date: date, age: age, now: (before + WallClock.now()) / 2),
             ]
-        case .refusedByHTTP2:
+            if let key = await keyFinding(without: status) { findings.append(key) }
+            return findings
+        case .refusedByHTTP2, .noCredential:
             return [.good("HTTP", "speaks HTTP/2, and accepts no HEAD", after: begin.duration(to: .now))]
         case .failed(let error):
             if await connection.wantsTLS() { return [ConnectionCheck.schemeFault] }
@@ -55,10 +62,39 @@ struct UpstreamCheck: Sendable {
         }
     }
 
-    private func head(_ settings: UpstreamSettings) async -> UpstreamProbe.Outcome {
+    private func head(
+        _ settings: UpstreamSettings, with keys: CredentialSources? = nil
+    ) async -> UpstreamProbe.Outcome {
         await UpstreamProbe.head(
             settings, options, agent: "\(Product.userAgent) doctor",
-            within: min(settings.responseTimeout ?? ConnectionCheck.limit, ConnectionCheck.limit), on: loop)
+            within: min(settings.responseTimeout ?? ConnectionCheck.limit, ConnectionCheck.limit), on: loop,
+            credentials: keys)
+    }
+
+    /// Tries the fixed credential, if that was asked for.
+    /// - Parameter status: of the answer to the same request without it.
+    private func keyFinding(without status: Int) async -> Finding? {
+        guard let keys, settings.injects else { return nil }
+        guard settings.client == nil else {
+            return .skipped("key", "it goes beside a token, so it can't be tried alone")
+        }
+        guard settings.methods.isEmpty || !Set(settings.methods).isDisjoint(with: ["GET", "HEAD"]) else {
+            return .skipped("key", "the rule allows neither GET nor HEAD")
+        }
+        let request = "HEAD \(settings.path) with the key under inject"
+        switch await head(settings, with: keys) {
+        case .answer(let answer, _, _) where [401, 403].contains(answer):
+            return .failed(
+                "key", "answers \(answer) to \(request)",
+                RefusedCredential.advice(status: answer, client: nil, injection: settings.injectionText))
+        case .answer(let answer, _, _) where answer < 400 && [401, 403].contains(status):
+            return .good("key", "answers \(answer) to \(request)")
+        case .answer(let answer, _, _):
+            return .skipped("key", "the answer, \(answer), to \(request) does not show whether the key is right")
+        case .noCredential:
+            return .failed("key", "the key under inject can't be read", "see the finding about this secret")
+        case .refusedByHTTP2, .failed: return .skipped("key", "no answer to \(request)")
+        }
     }
 
     /// Whether the server, which did not answer over HTTP/1.1, answers over HTTP/2.

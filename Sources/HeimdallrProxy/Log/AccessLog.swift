@@ -19,6 +19,7 @@ enum AccessLog {
         line.milliseconds("first_byte_ms", record.firstByte)
         if let isReused = record.isReused { line.text("connection", isReused ? "reused" : "new") }
         if record.wasReplayed { line.flag("replayed", true) }
+        line.text("not_replayed", record.notReplayed)
         line.number("bytes_sent", record.bytesSent)
         line.number("bytes_received", record.bytesReceived)
         line.text("reason", record.reason)

@@ -18,6 +18,19 @@ enum EventLog {
         logger.warning("upstream failed", metadata: fields)
     }
 
+    static func write(_ refusal: CredentialRefusal, to logger: Logger) {
+        var fields: Logger.Metadata = [
+            "upstream": "\(refusal.upstream)", "rule": "upstreams[\(refusal.rule)]",
+            "url": "\(String(decoding: refusal.url, as: UTF8.self))",
+            "request_id": "\(String(decoding: refusal.requestID, as: UTF8.self))",
+            "status": .stringConvertible(refusal.status), "inject": "\(refusal.injection)",
+            "what_to_do":
+                "\(RefusedCredential.advice(status: refusal.status, client: refusal.client, injection: refusal.injection))",
+        ]
+        if let client = refusal.client { fields["client"] = "\(client)" }
+        logger.warning("an API keeps refusing a credential", metadata: fields)
+    }
+
     static func write(_ report: LimitReport, to logger: Logger) {
         var fields: Logger.Metadata = [
             "limit": "\(report.limit.key)", "reason": "\(report.limit.reason)",
@@ -105,6 +118,7 @@ enum EventLog {
                 error.wasNotSent ? "no token was requested" : "no token from the token endpoint", metadata: fields)
         case .loginFailed(let error):
             fields["reason"] = "\(error)"
+            if let advice = Advice(client.status()).sentence(for: error) { fields["what_to_do"] = "\(advice)" }
             logger.warning("a sign-in was refused or failed", metadata: fields)
         case .needsAuthentication:
             if let reason = client.status().needsAuthenticationBecause { fields["reason"] = "\(reason)" }

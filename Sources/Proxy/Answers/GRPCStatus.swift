@@ -13,6 +13,7 @@ struct GRPCStatus: Equatable, Sendable {
     static let `internal` = GRPCStatus(13)
     static let unavailable = GRPCStatus(14)
     static let dataLoss = GRPCStatus(15)
+    static let permissionDenied = GRPCStatus(7)
     static let unauthenticated = GRPCStatus(16)
 
     /// Whether a gateway may have sent this status. If a gateway sent it, the server has not checked the token.

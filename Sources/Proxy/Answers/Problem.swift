@@ -35,6 +35,9 @@ struct Problem: Error, Equatable, Sendable {
     private static func row(_ condition: Condition) -> Row { rows[condition] ?? Row(Array(repeating: "", count: 10)) }
 
     var row: Row { Self.row(condition) }
+
+    /// A count of zero for each word of the table.
+    static let noRefusals = Dictionary(rows.values.map { ($0.word, UInt64(0)) }) { one, _ in one }
 }
 
 // MARK: Conditions with parameters
@@ -69,7 +72,7 @@ extension Problem {
         switch error {
         case .needsAuthentication:
             let hint = signIn(client)
-            self.init(.loginNeeded, [.client: client, .advice: hint.advice])
+            self.init(hint.wasLost ? .loginLost : .loginNeeded, [.client: client, .advice: hint.advice])
             loginURL = hint.url
         case .tokenEndpointUnavailable(.store, _), .clientRefused(.store, _):
             self.init(.storeFault, retryAfter: error.retryAfter)

@@ -18,7 +18,8 @@ extension Problem {
         case tokenRequestMalformed, tokenRequestClient, tokenRequestGrant, tokenRequestGrantType, tokenRequestScope,
             tokenRequestMethod, tokenRequestTooLarge
         // The token.
-        case loginNeeded, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused, noCredential
+        case loginNeeded, loginLost, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused,
+            noCredential
         // The upstream.
         case nameUnknown, tunnelNameUnknown, nameTimedOut, machineShortage, connectionRefused, tunnelRefused,
             unreachable, tunnelUnreachable, connectionTimeout, tunnelTimeout, connectionLimit, tls, tlsCertificate,

@@ -118,6 +118,8 @@ extension Exchange {
         /// The body sent so far is kept, so the request can be replayed.
         var canReplay = false
         var isRequestComplete = false
+        /// Why a refused credential is not renewed.
+        var obstacle: NotReplayed?
     }
 
     enum Verdict: Equatable {
@@ -180,6 +182,13 @@ extension Exchange {
         if request.isHTTP2 { return false }
         if status >= 400 { return true }
         return if case .asked(let asked) = state { !asked.isBodyDue } else { request.expectsContinue }
+    }
+
+    /// Why the request of an answer that is forwarded was not sent again; `nil` if the answer refuses no credential.
+    func obstacle(_ findings: Findings) -> NotReplayed? {
+        guard findings.isTokenRefused || findings.wantsNonce else { return findings.obstacle }
+        if !findings.wantsNonce, !request.replaysUnauthorized { return .off }
+        return attempts.wasRefused ? .replayed : .body
     }
 
     // MARK: Events without a change

@@ -21,7 +21,7 @@ extension Forwarder: UpstreamStreamDelegate {
                 let error = TransportError(.internal, message: "a part of the request's body is gone")
                 return perform(.fail(Problem(error)))
             }
-            context.ledger.wasReplayed = context.exchange.isReplay
+            context.ledger.replay.wasMade = context.exchange.isReplay
         }
         if context.token != nil {
             context.ledger.injection = context.exchange.attempts.hasNewToken ? .replayed : .injected
@@ -132,7 +132,9 @@ extension Forwarder: UpstreamStreamDelegate {
             context.exchange.stop(error)
             return false
         }
-        switch context.exchange.judge(answer, findings) {
+        let verdict = context.exchange.judge(answer, findings)
+        context.ledger.replay.obstacle = verdict == .forward ? context.exchange.obstacle(findings) : nil
+        switch verdict {
         case .forward: AnswerPhase.writeHead(answer, progress, &context)
         case .forwardInterim: AnswerPhase.writeInterim(answer, context)
         case .read: break

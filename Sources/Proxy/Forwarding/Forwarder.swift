@@ -210,6 +210,9 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
     }
 
     private func pass(_ answer: HeldAnswer) {
+        if context.ledger.replay.isRefused {
+            context.ledger.replay.obstacle = context.ledger.replay.obstacle ?? .noToken
+        }
         AnswerPhase.writeHead(answer.head, stream.progress, &context)
         if !answer.body.isEmpty {
             AnswerPhase.noteSent(answer.body.count, &context)

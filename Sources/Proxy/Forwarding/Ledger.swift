@@ -19,7 +19,7 @@ struct Ledger {
     var times = ExchangeTimes()
     /// Whether the injected credential was sent.
     var gaveCredential = false
-    var wasReplayed = false
+    var replay = Replay()
     /// Whether the request was given to an upstream's stream.
     var isSent = false
     /// Number of bytes of the answer, including its head.

@@ -21,6 +21,11 @@ final class Upstream {
     /// Timeouts of gRPC calls. Event streams and upgraded connections have the same `idle`.
     private let callTimeouts: (response: Timeout, idle: Timeout)
     var nonces = NonceList()
+    /// Verdicts of the API on the injected credential.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var credentialRecord = CredentialRecord()
     /// Name under which the client tracks rejections of its token by this upstream.
     let resource: String
     /// Generation of the token accepted last on this loop.
@@ -47,6 +52,7 @@ final class Upstream {
         carriers = former?.carriers ?? CarrierPool(options: options, loop: streams.loop)
         http2 = former?.http2 ?? HTTP2Pool(carriers, buffers: streams)
         injected = InjectedValues(settings.injections, rule.injection, fixed: fixed)
+        if let former { credentialRecord = former.credentialRecord }
         former?.hasSuccessor = true
     }
 

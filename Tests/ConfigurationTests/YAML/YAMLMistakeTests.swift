@@ -40,6 +40,11 @@ struct YAMLMistakeTests {
         ("proxy:1", "1:7", "a space is missing"), ("proxy {}", "1:6", "a colon is missing"),
         ("clients:\n  a:\n    client_id:x\n", "3:15", "a space is missing"),
         ("log: {level:info}\n", "1:13", "a space is missing"), ("a: {b: c:}\n", "1:9", "quotes"),
+        ("log: {level info, access: false}\n", "1:12", "a colon is missing"),
+        ("upstreams:\n  - host a.test\n    client: a\n", "2:9", "a colon is missing"),
+        ("upstreams:\n  - host: a.test\n  - host b.test\n    client: a\n", "3:9", "a colon is missing"),
+        ("upstreams:\n  - host: a.test\n    inject:\n      - header X-Key\n        secret: a\n", "4:15", "a colon"),
+        ("upstreams:\n  -   host\n      client: a\n", "2:11", "a colon is missing"),
     ]
 
     static let lines: [Case] = [
@@ -102,6 +107,15 @@ struct YAMLMistakeTests {
             let found = problems("clients:\n  a:\n    client_secret: \(line)\n    scope: b\n")
             #expect(!found.isEmpty)
             #expect(found.allSatisfy { !$0.contains("s3cr3t") }, "\(line) \(found)")
+        }
+    }
+
+    @Test func `the value of a key in braces without its colon is not shown`() {
+        for (entry, column) in [("client_secret s3cr3t", 34), ("client_secret:s3cr3t", 35)] {
+            let found = problems("clients:\n  a: {client_id: x, \(entry)}\n")
+            #expect(
+                found.contains { $0.contains("c.yaml:2:\(column): ") && $0.contains("is missing here") }, "\(found)")
+            #expect(found.allSatisfy { !$0.contains("s3cr3t") }, "\(found)")
         }
     }
 

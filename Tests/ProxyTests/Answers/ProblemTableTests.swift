@@ -51,16 +51,18 @@ struct ProblemTableTests {
             Problem(.tunnelNotListed).connecting(to: Authority(host: .name("db.example.net"), port: 5432), near: nil),
         ]
 
-    private static let tokens = [
-        HeimdallrError.needsAuthentication, .rejectedByResource(retryAfter: .seconds(4)),
-        .clientRefused(.status(401), retryAfter: .seconds(10)),
-        .tokenEndpointUnavailable(.status(503), retryAfter: .seconds(2)), .deadlineExceeded(retryAfter: .zero),
-        .tokenEndpointUnavailable(.store(TokenStoreError("it is full")), retryAfter: .seconds(1)),
-        .clientRefused(.secret(SecretProviderError("it can't be read")), retryAfter: .seconds(1)),
-    ].map {
-        Problem($0, client: "items") { _ in
-            SignInHint(advice: "open http://127.0.0.1:8081/login/items", url: "http://127.0.0.1:8081/login/items")
-        }
+    private static let tokens =
+        [
+            HeimdallrError.needsAuthentication, .rejectedByResource(retryAfter: .seconds(4)),
+            .clientRefused(.status(401), retryAfter: .seconds(10)),
+            .tokenEndpointUnavailable(.status(503), retryAfter: .seconds(2)), .deadlineExceeded(retryAfter: .zero),
+            .tokenEndpointUnavailable(.store(TokenStoreError("it is full")), retryAfter: .seconds(1)),
+            .clientRefused(.secret(SecretProviderError("it can't be read")), retryAfter: .seconds(1)),
+        ].map { problem($0) } + [problem(.needsAuthentication, wasLost: true)]
+
+    private static func problem(_ error: HeimdallrError, wasLost: Bool = false) -> Problem {
+        let url = "http://127.0.0.1:8081/login/items"
+        return Problem(error, client: "items") { _ in SignInHint(advice: "open \(url)", url: url, wasLost: wasLost) }
     }
 
     private static let transport = faults.map { Problem(TransportError($0.kind, message: $0.message)) }

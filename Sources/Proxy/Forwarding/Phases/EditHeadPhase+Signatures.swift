@@ -46,14 +46,21 @@ extension EditHeadPhase {
         to output: inout ByteBuffer
     ) -> Bool {
         guard let signing = context.signing, let payload = signing.payload else { return false }
-        let date = RequestSigner.date(RequestSigner.now())
         let namesPayload =
             signer.isStorage || context.stream.request.with { SignedPayload.own($0, $1) != nil }
+        return sign(signer, signing.keys, target, payload, namesPayload: namesPayload, from: start, to: &output)
+    }
+
+    static func sign(
+        _ signer: RequestSigner, _ keys: SigningKeys, _ target: SignableTarget, _ payload: [UInt8],
+        namesPayload: Bool, from start: Int, to output: inout ByteBuffer
+    ) -> Bool {
+        let date = RequestSigner.date(RequestSigner.now())
         let request = signed(output.bytes.extracting(start...), target, payload, namesPayload)
-        guard let signature = try? signer.sign(request, with: signing.keys, date: date) else { return false }
+        guard let signature = try? signer.sign(request, with: keys, date: date) else { return false }
         if namesPayload { output.append(line: "X-Amz-Content-Sha256: ", payload) }
         output.append(line: "X-Amz-Date: ", date)
-        signing.keys.withToken { token in
+        keys.withToken { token in
             output.append("X-Amz-Security-Token: ")
             output.append(token)
             output.append("\r\n")

@@ -92,11 +92,20 @@ enum EditHeadPhase {
         if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
         let (rules, entries) = (upstream.rule.injection, context.admitted.entries)
         guard rules.changesQuery(path, for: entries) else { return output.append(path) }
+        writeQuery(path, entries, context.token, upstream, to: &output)
+    }
+
+    /// Writes the rest of a path and its query with the injected parameters.
+    static func writeQuery(
+        _ path: Span<UInt8>, _ entries: EntrySet, _ token: AccessToken?, _ upstream: Upstream,
+        to output: inout ByteBuffer
+    ) {
+        let rules = upstream.rule.injection
         QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
         var isFirst = true
         for index in rules.targets.indices where entries.contains(index: index) {
             guard case .parameter(let name) = rules.targets[index],
-                let value = upstream.injected.value(of: index, context.token)
+                let value = upstream.injected.value(of: index, token)
             else { continue }
             if !isFirst { output.append(byte: UInt8(ascii: "&")) }
             isFirst = false
@@ -158,7 +167,7 @@ enum EditHeadPhase {
         output.append("\r\n")
     }
 
-    private static func inject(
+    static func inject(
         _ entries: EntrySet, _ upstream: Upstream, _ token: AccessToken?, to output: inout ByteBuffer
     ) {
         let targets = upstream.rule.injection.targets

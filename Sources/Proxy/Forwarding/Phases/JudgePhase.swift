@@ -4,6 +4,7 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import Reports
 
 /// Reads from an answer's head whether the token was accepted. `Exchange.judge` decides the next step.
 enum JudgePhase {
@@ -30,13 +31,21 @@ enum JudgePhase {
             throw problem
         }
         if context.token != nil {
+            let isRefusal = refuses(answer, findings, context)
+            context.ledger.replay.isRefused = isRefusal
             findings.wantsNonce = takesNonce(answer, &context)
             findings.awaitsStatus = isCall && answer.status == 200 && findings.callStatus == nil
-            if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
-            if refuses(answer, findings, context), !findings.isTokenRefused, !findings.wantsNonce,
+            if !findings.wantsNonce { judgeToken(answer, isRefusal, &findings, &context) }
+            if isRefusal, !findings.isTokenRefused, !findings.wantsNonce,
                 isPersonNeeded(context), let token = context.token, tokenRefusal(answer, of: token) != nil
             {
                 throw signInNeeded(context)
+            }
+        } else if answer.status == 401 {
+            switch context.ledger.injection {
+            case .injected: findings.obstacle = .fixed
+            case .kept: findings.obstacle = .own
+            case .replayed, .failed, nil: break
             }
         }
         return findings
@@ -68,20 +77,31 @@ enum JudgePhase {
         return true
     }
 
-    /// Reports to the OAuth client whether the answer accepts or refuses its token.
-    /// - Returns: whether a newer token may help after a refusal.
-    private static func isTokenSuspect(
-        _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: inout Context
-    ) -> Bool {
-        guard let token = context.token, !findings.awaitsStatus else { return false }
-        if refuses(answer, findings, context) {
-            guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
-            return noteRefusal(saysInvalid: saysInvalid, context)
+    /// Reports to the OAuth client whether the answer accepts or refuses its token, and finds whether a newer one may help.
+    private static func judgeToken(
+        _ answer: borrowing ResponseHead, _ isRefusal: Bool, _ findings: inout Exchange.Findings,
+        _ context: inout Context
+    ) {
+        guard let token = context.token, !findings.awaitsStatus else { return }
+        if isRefusal {
+            guard let saysInvalid = tokenRefusal(answer, of: token) else {
+                findings.obstacle = .challenge
+                return
+            }
+            findings.isTokenRefused = noteRefusal(saysInvalid: saysInvalid, context)
+            if !findings.isTokenRefused { findings.obstacle = obstacle(context) }
+            return
         }
         // A gateway may send a 5xx before the server has checked the token.
         let mayPrecede = findings.callStatus?.mayPrecedeTheServer ?? false
         if answer.status == 101 || (200..<500).contains(answer.status) && !mayPrecede { noteAcceptance(context) }
-        return false
+    }
+
+    /// Returns the reason why no newer token comes after a refusal.
+    private static func obstacle(_ context: Context) -> NotReplayed {
+        if context.exchange.attempts.hasNewToken { return .replayed }
+        guard let status = context.oauthClient?.status() else { return .noToken }
+        return status.state == .needsAuthentication ? .signIn : status.lastError != nil ? .noToken : .paused
     }
 
     private static func noteRefusal(saysInvalid: Bool, _ context: Context) -> Bool {
@@ -137,7 +157,10 @@ enum JudgePhase {
             if isOpen, !status.mayPrecedeTheServer { noteAcceptance(context) }
             return false
         }
+        context.ledger.replay.isRefused = true
+        context.ledger.replay.obstacle = context.exchange.isAnswered ? .answered : .body
         if noteRefusal(saysInvalid: true, context) { return true }
+        context.ledger.replay.obstacle = obstacle(context)
         // No part of the answer was sent, so the program can get the problem instead.
         if !context.exchange.isAnswered, isPersonNeeded(context) { context.exchange.stop(signInNeeded(context)) }
         return false

@@ -11,7 +11,14 @@ import WireText
 enum RecordPhase {
     static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
-        context.installed.requestEnded(result(context, progress), slot: slot(context))
+        let result = result(context, progress)
+        context.installed.requestEnded(result, slot: slot(context))
+        if result.verdict != .none { note(result.verdict, result.status, &context) }
+        if let reason = context.ledger.refusal {
+            shard.counters.refused(reason)
+        } else if let obstacle = context.ledger.replay.obstacle {
+            context.ledger.cause = context.ledger.cause ?? obstacle.sentence
+        }
         let span = context.span
         let auditSink = audit(context) == nil ? nil : shard.observer.audit
         let isWritten = shard.observer.accessLog != nil || auditSink != nil || span != nil
@@ -30,13 +37,38 @@ enum RecordPhase {
         // Bytes of an upgraded connection were counted as they passed.
         let isSwitched = context.exchange.isSwitched
         let isAnswered = context.exchange.isAnswered
+        let isGRPC = context.exchange.request.isGRPC
         return ProxyMetrics.Result(
             status: context.ledger.status, duration: now.nanoseconds &- context.ledger.started.nanoseconds,
             sent: isSwitched ? 0 : bodyTaken,
             received: isAnswered && !isSwitched ? context.ledger.bytesSent : 0, injection: context.ledger.injection,
             isOwn: context.ledger.refusal != nil
                 && (!context.ledger.isSent || context.ledger.error == "proxy_internal_response"),
-            call: context.exchange.request.isGRPC ? ProxyMetrics.index(of: context.exchange.callStatus) : nil)
+            call: isGRPC ? ProxyMetrics.index(of: context.exchange.callStatus) : nil,
+            verdict: verdict(context, isGRPC: isGRPC))
+    }
+
+    private static func verdict(_ context: borrowing Context, isGRPC: Bool) -> CredentialVerdict {
+        switch context.ledger.injection {
+        case .injected, .replayed: break
+        case .kept, .failed, nil: return .none
+        }
+        if context.ledger.replay.isRefused { return .unauthorized }
+        guard context.ledger.refusal == nil else { return .none }
+        return CredentialVerdict(
+            status: context.ledger.status, call: isGRPC ? context.exchange.callStatus ?? .unknown : nil)
+    }
+
+    /// Notes whether the API accepted the credential, and reports once in a row of refusals that it is refused.
+    private static func note(_ verdict: CredentialVerdict, _ status: Int, _ context: inout Context) {
+        guard let upstream = context.upstream else { return }
+        let now = context.shard.loop.now
+        guard verdict != .accepted else { return upstream.credentialRecord.accepted(at: now) }
+        upstream.credentialRecord.refused(verdict == .forbidden ? 403 : 401, at: now)
+        guard upstream.credentialRecord.refusals == CredentialRefusals.most else { return }
+        context.shard.observer.credentialRefused(
+            CredentialRefusal(
+                upstream: upstream.rule, status: status, url: url(context), requestID: requestID(&context)))
     }
 
     private static func slot(_ context: borrowing Context) -> Int {
@@ -62,7 +94,8 @@ enum RecordPhase {
         record.reason = ledger.refusal
         record.cause = ledger.cause
         record.errorClass = ledger.error
-        record.wasReplayed = ledger.wasReplayed
+        record.wasReplayed = ledger.replay.wasMade
+        if ledger.refusal == nil { record.notReplayed = ledger.replay.obstacle?.rawValue }
         record.isHTTP2 = ledger.times.isHTTP2
         record.version = context.exchange.request.version
         record.requestID = id
