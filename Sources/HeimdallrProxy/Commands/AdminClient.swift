@@ -150,7 +150,8 @@ struct AdminClient {
     func send(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws(Failure) -> Answer {
         let connection: SocketConnection
         do throws(SystemCallError) { connection = try SocketConnection(to: address, timeout: timeout) } catch {
-            throw error.isNotListening ? .notListening(error.sentence) : .other(error.sentence)
+            let remedy = error.isDenied ? ": run this command as the user that runs the proxy, or as root" : ""
+            throw error.isNotListening ? .notListening(error.sentence) : .other(error.sentence + remedy)
         }
         if case .unix(let path, _) = address {
             if let fault = Self.fault(ofPeer: connection.peer(), asking: ProcessIdentity.user) {

@@ -246,6 +246,7 @@ struct SystemCallError: Error {
     /// Whether the socket's file is missing, or no process listens at the address.
     var isNotListening: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
     var isNoSuchFile: Bool { number == ENOENT }
+    var isDenied: Bool { number == EACCES }
     /// Whether the other end of a pipe or socket is closed.
     var meansNoReader: Bool { number == EPIPE || number == ECONNRESET }
     var sentence: String { unsafe String(cString: strerror(number)) }
