@@ -18,8 +18,7 @@ int umount2(const char *, int);
 
 // CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC of unshare(2).
 static const int heimdallr_enclosure_namespaces = 0x10000000 | 0x40000000 | 0x00020000 | 0x08000000;
-// MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE of mount(2); MNT_DETACH of umount2(2).
-static const unsigned long heimdallr_mount_empty = 1 | 2 | 4 | 8;
+// MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE of mount(2); MNT_DETACH of umount2(2).
 static const unsigned long heimdallr_mount_staging = 2 | 4 | 8;
 static const unsigned long heimdallr_mount_bind = 4096 | 16384;
 static const unsigned long heimdallr_mount_slave = 16384 | (1 << 19);

@@ -123,12 +123,6 @@ extension TransportError {
 }
 
 /// Checks a result code. Only a bug here or a lack of memory can make it an error.
-func check(_ code: CURLcode, _ call: StaticString) throws(TransportError) {
-    guard code == CURLE_OK else {
-        throw TransportError(.internal, message: "\(call): \(unsafe String(cString: curl_easy_strerror(code)))")
-    }
-}
-
 func check(_ code: CURLMcode, _ call: StaticString) throws(TransportError) {
     guard code == CURLM_OK else {
         throw TransportError(.internal, message: "\(call): \(unsafe String(cString: curl_multi_strerror(code)))")

@@ -33,7 +33,6 @@ final class InstalledPlan {
     #endif
     var metrics: ProxyMetrics
     let plan: ProxyPlan
-    private let counters: CounterTable
     private let streams: UpstreamStreamPool
     private var underWay = 0
     /// Set when the next rules take over. Called when these rules are no longer used.
@@ -59,7 +58,6 @@ final class InstalledPlan {
         let layout = plan.layout
         metrics = ProxyMetrics(slots: layout.slots) { counters.counters(of: layout.key(ofRow: layout.rows[$0])) }
         self.plan = plan
-        self.counters = counters
         self.streams = streams
         used = Array(repeating: nil, count: plan.upstreams.rules.count + 1)
         self.former = used

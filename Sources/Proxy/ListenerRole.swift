@@ -22,7 +22,6 @@ enum ListenerRole {
 /// A listener for one upstream only. Its requests get a token, so it refuses requests that a web page may have caused.
 /// Signs: a foreign Host (DNS rebinding); unless `browsers` is set, also Origin, Sec-Fetch-Site or a browser's User-Agent.
 struct UpstreamListener: Sendable {
-    let index: Int
     let candidates: RouteTable.Candidates
     /// Authority of the upstream's `host`. Requests go there if the upstream has no `url`.
     let authority: Authority
@@ -36,7 +35,6 @@ struct UpstreamListener: Sendable {
     private let admitsBrowsers: Bool
 
     init(_ settings: UpstreamSettings, index: Int, own: SocketAddress) {
-        self.index = index
         port = own.port
         host =
             switch own.kind {

@@ -175,7 +175,7 @@ struct ConfigurationReport {
     private func write(_ problem: ConfigurationError.Problem, _ level: Logger.Level) {
         guard isJSON else { return ErrorOutput.write(level, "\(level): \(problem)") }
         let line = LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: problem.fields)
-        _ = LineDescriptor.standardError.take(Array(Journal.mark(level).utf8) + line)
+        _ = LineDescriptor.standardError.take(Array(Journal.prefix(level).utf8) + line)
     }
 }
 

@@ -7,7 +7,7 @@ enum Journal {
         ProcessEnvironment.value(of: "JOURNAL_STREAM").map { $0 == OutputDescriptor.standardError.file } ?? false
 
     /// Returns the priority if the journal reads standard error; otherwise an empty string.
-    static func mark(_ level: Logger.Level) -> String { readsStandardError ? priority(level) : "" }
+    static func prefix(_ level: Logger.Level) -> String { readsStandardError ? priority(level) : "" }
 
     /// Returns the level of syslog(3) in angle brackets, such as `<3>` for an error.
     static func priority(_ level: Logger.Level) -> String {

@@ -15,7 +15,7 @@ enum ErrorOutput {
         let shown = ForeignText.lines(text)
         let lines = (shown.hasSuffix("\n") ? shown.dropLast() : shown[...])
             .split(separator: "\n", omittingEmptySubsequences: false)
-        let marked = lines.map { "\(Journal.mark(level))\($0)\n" }.joined()
+        let marked = lines.map { "\(Journal.prefix(level))\($0)\n" }.joined()
         _ = LineDescriptor.standardError.take(Array(marked.utf8))
     }
 }

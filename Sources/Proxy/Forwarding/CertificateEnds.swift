@@ -12,13 +12,11 @@ final class CertificateEnds {
         let end: Int64
     }
 
-    private let loop: EventLoop
     private var entries: [ObjectIdentifier: Entry] = [:]
     private var next = Int64.max
     private var timer: LoopTimer?
 
     init(loop: EventLoop) {
-        self.loop = loop
         timer = LoopTimer(on: loop) { [unowned self] in check() }
     }
 
