@@ -31,9 +31,8 @@ extension UpstreamRoute {
         let isTrace = isTrace && upstream.injects
         guard upstream.issue.isEmpty else {
             self.init(
-                index: index, rule: rule + way,
-                destination: "none: the proxy answers token requests with \(upstream.issueText)",
-                client: nil, injection: "", unsigned: "nothing is forwarded", https: https)
+                index: index, rule: rule + way, destination: "the proxy itself", client: nil, injection: "",
+                unsigned: "the answer has \(upstream.issueText)", https: https)
             return
         }
         self.init(

@@ -271,7 +271,7 @@ struct IssueTests {
             Issue.record("\(why)")
             return
         }
-        #expect(route.destination == "none: the proxy answers token requests with a placeholder of api for legacy")
-        #expect(route.client == nil && route.unsigned == "nothing is forwarded")
+        #expect(route.destination == "the proxy itself")
+        #expect(route.client == nil && route.unsigned == "the answer has a placeholder of api for legacy")
     }
 }
