@@ -14,6 +14,7 @@ enum AdminProblem: String, Sendable, CaseIterable {
     case nothingHere = "admin-nothing-here"
     case noClient = "admin-no-client"
     case noToken = "admin-no-token"
+    case notExportable = "admin-not-exportable"
     case signInOver = "admin-sign-in-over"
     case signInFailed = "admin-sign-in-failed"
 
@@ -37,6 +38,7 @@ enum AdminProblem: String, Sendable, CaseIterable {
         case .nothingHere: (404, "There is nothing here")
         case .noClient: (404, "No client of that name")
         case .noToken: (503, "No valid token")
+        case .notExportable: (403, "No program may have this client's tokens")
         case .signInOver: (404, "The sign-in is over")
         case .signInFailed: (502, "The sign-in failed")
         }

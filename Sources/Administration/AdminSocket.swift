@@ -19,7 +19,7 @@ public enum AdminSocket {
         let own = ownFolder(in: base)
         // A folder that does not exist is included, so that the error message names it.
         if ownFolderFault(in: base) == nil { folders.append(own) }
-        return (folders + privateFolders(in: base)).map { $0 + "/" + name(port, kind) }
+        return (folders + privateFolders(in: base)).map { $0 + "/" + name(port: port, kind: kind) }
     }
 
     /// Reason not to use this user's folder in `base`; `nil` if the folder is safe or does not exist.
@@ -28,7 +28,8 @@ public enum AdminSocket {
         return fault == missing ? nil : fault
     }
 
-    private static func name(_ port: UInt16, _ kind: String) -> String { "heimdallr-proxy-\(port).\(kind)" }
+    /// Returns a file's name in these folders.
+    public static func name(port: UInt16, kind: String) -> String { "heimdallr-proxy-\(port).\(kind)" }
 
     private static func runtimeFolder(_ path: String?) -> String? {
         path.flatMap { $0.hasPrefix("/") && folderFault($0) == nil ? $0 : nil }
@@ -50,7 +51,7 @@ public enum AdminSocket {
     public static func prepareDefault(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {
-        let end = "/" + name(port, kind)
+        let end = "/" + name(port: port, kind: kind)
         if let folder = runtimeFolder(runtimeDirectory) { return (folder + end, nil) }
         let own = ownFolder(in: base)
         FileSystem.makeFolder(own, mode: 0o700)

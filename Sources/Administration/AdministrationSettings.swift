@@ -54,6 +54,8 @@ public struct AdministrationSources: Sendable {
         /// Configured redirect URI; `nil` for `/callback` of the admin port.
         public var redirectURI: String?
         public var issuer: String?
+        /// Whether programs may have the client's tokens.
+        public var isExportable = false
         /// Configured token endpoint, without its query; `nil` if the issuer's metadata names it.
         public var tokenEndpoint: String?
         /// Returns the URL of the client's last request to the server, and the cause if the request failed.
@@ -108,6 +110,8 @@ public struct AdministrationSources: Sendable {
     public var refusal: @Sendable (_ client: String, _ error: HeimdallrError, _ signIn: SignInHint) -> TokenRefusal = {
         TokenRefusal(status: 503, title: "\($1)", loginURL: $2.url)
     }
+    /// Whether the proxy serves one program, which could ask the admin socket for tokens.
+    public var servesOneProgram = false
     /// Names in `proxy.users`; empty if the proxy requires no user.
     public var users: [String] = []
     /// Reads the configuration again. Returns when the configuration is in use or rejected.

@@ -38,6 +38,7 @@ enum CommandRoutes {
     /// Answers with the access token. No other answer holds a token, and the admin port does not have this route.
     private static func token(_ model: AdminModel, _ context: AdminContext) async -> ServerResponse {
         guard let client = model.client(context) else { return unknownClient(model, context) }
+        if let refusal = exportRefusal(model, client) { return refusal }
         do throws(HeimdallrError) {
             let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
             return ServerResponse.plain(200, token.value.revealed + "\n")
@@ -47,6 +48,23 @@ enum CommandRoutes {
                 .noToken,
                 "There is no token: \(error).\nWhat to do: \(Sentence.ended(Sentence.plain(advice)))\n")
         }
+    }
+
+    /// Refuses tokens that no program may have. Here, and not in the command, because a program may ask by itself.
+    private static func exportRefusal(
+        _ model: AdminModel, _ client: AdministrationSources.Client
+    ) -> ServerResponse? {
+        if model.sources.servesOneProgram {
+            return .problem(
+                .notExportable,
+                "A proxy of exec --serve gives no tokens: its program's requests get them. For a program that needs a "
+                    + "token itself, start the proxy by serve.\n")
+        }
+        guard !client.isExportable else { return nil }
+        return .problem(
+            .notExportable,
+            "The tokens of \(client.heimdallr.name) stay in the proxy. If programs may have them, write "
+                + "exportable: true under clients.\(client.heimdallr.name).\n")
     }
 
     private static func logout(_ model: AdminModel, _ context: AdminContext, isLocal: Bool) async -> ServerResponse {

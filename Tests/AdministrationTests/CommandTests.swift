@@ -5,7 +5,7 @@ import WireText
 @Suite("verbs", .timeLimit(.minutes(2)))
 struct CommandTests {
     @Test func `token prints the token and nothing else`() async throws {
-        let admin = try await AdministeredProxy()
+        let admin = try await AdministeredProxy(client: "exportable: true")
         let run = try await admin.run("token", "api")
         #expect(run.ending == .exited(0))
         #expect(run.output == accessToken + "\n")
@@ -13,7 +13,7 @@ struct CommandTests {
     }
 
     @Test func `token says why there is none`() async throws {
-        let admin = try await AdministeredProxy(TokenEndpoint([.error("invalid_scope")]))
+        let admin = try await AdministeredProxy(TokenEndpoint([.error("invalid_scope")]), client: "exportable: true")
         try await admin.answersReady()
         let run = try await admin.run("token", "api")
         #expect(run.ending == .exited(1))

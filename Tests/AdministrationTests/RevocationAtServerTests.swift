@@ -16,6 +16,7 @@ struct RevocationAtServerTests {
                 token_endpoint: \(server.tokenEndpoint)
                 revocation_endpoint: \(server.url)/o/revoke_token/
                 allow_plaintext: true
+                exportable: true
                 client_secret: {file: FOLDER/secret}
             \(client)
             upstreams:

@@ -44,7 +44,7 @@ struct LoginTests {
 
         #expect(try await running.proxy.terminate() == .exited(0))
         running = try await LoginProxy(
-            server, client: LoginProxy.browser, adminPort: port, store: "\(store.path)/tokens")
+            server, client: LoginProxy.browser + "\nexportable: true", adminPort: port, store: "\(store.path)/tokens")
         let still = try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine"))
         #expect(still.user == "ada")
 

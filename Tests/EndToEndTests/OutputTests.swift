@@ -128,7 +128,7 @@ struct OutputTests {
         ["log-level", "--socket", "ADMIN"], ["health", "--config", "FILE"], ["reload", "--config", "FILE"],
     ])
     func `a command whose output can't be written fails, and says so`(words: [String]) async throws {
-        let proxy = try await RunningProxy(to: RecordingOrigin(), admin: "")
+        let proxy = try await RunningProxy(to: RecordingOrigin(), client: "exportable: true", admin: "")
         let words = words.map {
             $0 == "FILE"
                 ? proxy.directory.path + "/config.yaml" : $0 == "ADMIN" ? proxy.directory.path + "/admin.sock" : $0

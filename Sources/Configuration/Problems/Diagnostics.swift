@@ -5,13 +5,19 @@ final class Diagnostics {
     let environment: [String: String]
     /// Name of the environment variable that sets a key, by the key's path; empty for a configuration file.
     let variables: [String: String]
+    /// Whether a program's user reads the configuration, to use the proxy. The secrets and variables of the proxy are not
+    /// theirs, so none is missed.
+    let isForPrograms: Bool
 
     private(set) var keyUses = KeyUses()
     private(set) var clientUses: [(name: String, position: Position, label: String)] = []
     private var unsortedFaults: [ConfigurationError.Problem] = []
     private var unsortedWarnings: [ConfigurationError.Problem] = []
 
-    init(file: String, environment: [String: String], variables: [String: String] = [:]) {
+    init(
+        file: String, environment: [String: String], variables: [String: String] = [:], isForPrograms: Bool = false
+    ) {
+        self.isForPrograms = isForPrograms
         self.file = file
         self.environment = environment
         self.variables = variables

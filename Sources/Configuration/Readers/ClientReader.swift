@@ -206,6 +206,17 @@ struct ClientReader {
         section.nextProxy("proxy", into: &settings.proxy, usual: isAuto ? nil : "none")
         readLifetime()
         readDPoP()
+        readExport()
+    }
+
+    private mutating func readExport() {
+        section.read("exportable", into: &settings.isExportable, Grammar.boolean)
+        guard settings.isExportable else { return }
+        let other = "and another program can't use such a token: leave one of them out"
+        if settings.dpop != .off { section.error("exportable", "`dpop` binds the tokens to the proxy's key, \(other)") }
+        if settings.certificateBound {
+            section.error("exportable", "`certificate_bound` binds the tokens to the proxy's certificate, \(other)")
+        }
     }
 
     /// Reads a list of scopes, or a text with all scopes. Warns of a comma, which does not separate scopes.

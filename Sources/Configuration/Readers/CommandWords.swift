@@ -10,6 +10,7 @@ extension Section {
         }
         let words = elements.compactMap { text($0, key) }
         guard words.count == elements.count, let program = words.first else { return [] }
+        if diagnostics.isForPrograms { return words }
         if let fault = Files.programFault(program) {
             error(elements[0], key, "\(fault), not \"\(Self.shown(program))\"")
         } else if isSearched, !program.contains("/"), !Files.isInPath(program, diagnostics.environment["PATH"]) {

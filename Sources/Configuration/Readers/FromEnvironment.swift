@@ -7,7 +7,7 @@ extension Configuration {
     /// - Returns: `nil` if `HEIMDALLR_UPSTREAM` is not set.
     /// - Throws: all problems. Each names its variable.
     public static func fromEnvironment(
-        _ environment: [String: String]
+        _ environment: [String: String], isForPrograms: Bool = false
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem])? {
         // An empty variable counts as unset: compose files and unit files write absent variables in this way.
         let environment = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") || !$0.value.isEmpty }
@@ -17,7 +17,8 @@ extension Configuration {
         for section in ["clients.default", "upstreams[0]"] {
             names[section + ".allow_plaintext"] = EnvironmentForm.plaintext
         }
-        let diagnostics = Diagnostics(file: "environment", environment: environment, variables: names)
+        let diagnostics = Diagnostics(
+            file: "environment", environment: environment, variables: names, isForPrograms: isForPrograms)
         let form = EnvironmentForm(environment)
         form.warnAboutUnknownVariables(diagnostics)
         return try Loader.load(form.tree(upstream: upstream, diagnostics), diagnostics)

@@ -8,18 +8,20 @@ extension Configuration {
     /// - Parameters:
     ///   - file: path of the file. Relative paths in the configuration start at its folder.
     ///   - environment: source of `${NAME}` and `{env: NAME}`.
+    ///   - isForPrograms: whether the reader only uses the proxy. No secret and no certificate is then read, and only
+    ///     variables of the proxy's addresses and hosts have to be set.
     /// - Throws: all problems.
     public static func load(
-        file: String, environment: [String: String]
+        file: String, environment: [String: String], isForPrograms: Bool = false
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
-        try parse(yaml: text(of: file), file: file, environment: environment)
+        try parse(yaml: text(of: file), file: file, environment: environment, isForPrograms: isForPrograms)
     }
 
     /// Does the same as `load` with the text of a file. `file` is only for messages and relative paths.
     public static func parse(
-        yaml: String, file: String, environment: [String: String]
+        yaml: String, file: String, environment: [String: String], isForPrograms: Bool = false
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
-        let diagnostics = Diagnostics(file: file, environment: environment)
+        let diagnostics = Diagnostics(file: file, environment: environment, isForPrograms: isForPrograms)
         return try Loader.load(YAMLDocument.parse(yaml, diagnostics), diagnostics)
     }
 

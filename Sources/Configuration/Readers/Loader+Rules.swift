@@ -76,8 +76,9 @@ extension Loader {
         // After an error, an upstream that could not be read may use a client that seems unused.
         guard !diagnostics.hasErrors else { return }
         let used = Set(upstreams.compactMap(\.settings.client) + diagnostics.clientUses.map(\.name))
-        for name in names where !used.contains(name) {
-            diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
+        for client in configuration.clients where !used.contains(client.name) && !client.isExportable {
+            diagnostics.warn(
+                clientPositions[client.name] ?? .whole, "clients.\(client.name): no upstream uses this client")
         }
     }
 
@@ -121,6 +122,12 @@ extension Loader {
     /// Refuses `require_placeholder`, and `on_existing` other than `replace`, where the program's token is exchanged.
     private func checkExchanges() {
         let names = configuration.clients.filter { $0.exchange?.subject == .caller }.map(\.name)
+        for client in configuration.clients where client.isExportable && names.contains(client.name) {
+            diagnostics.error(
+                clientPositions[client.name] ?? .whole,
+                "clients.\(client.name).exportable: with `subject_token: caller` each token belongs to the program that "
+                    + "sends its own: leave `exportable` out")
+        }
         for upstream in upstreams {
             guard let client = upstream.settings.client, names.contains(client) else { continue }
             if upstream.settings.placeholder != nil {

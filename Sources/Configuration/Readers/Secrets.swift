@@ -37,6 +37,7 @@ extension Section {
                 return environmentSecret(name, key, at: node.position, rule)
             }
             guard let text = text(node, key, isSecret: true) else { return nil }
+            if diagnostics.isForPrograms, let name = Substitution.soleName(in: text) { return .environment(name: name) }
             guard !text.isEmpty else {
                 error(key, "the secret is empty: write {file: PATH} or {env: NAME}")
                 return nil
@@ -110,6 +111,7 @@ extension Section {
     private func environmentSecret(
         _ name: String, _ key: String, at position: Position, _ rule: InjectedValue.Rule?
     ) -> SecretSource? {
+        if diagnostics.isForPrograms { return .environment(name: name) }
         guard let value = diagnostics.environment[name], !value.isEmpty else {
             let isSet = diagnostics.environment[name] != nil
             let fault = isSet ? "is empty: put the secret into it" : "is not set: set it"
@@ -151,7 +153,7 @@ extension Section {
 
     /// Warns of a file that other users of this machine may read.
     func warnOfReaders(_ path: String, label: String, at position: Position) {
-        guard let mode = Files.modeForOthers(path) else { return }
+        guard !diagnostics.isForPrograms, let mode = Files.modeForOthers(path) else { return }
         diagnostics.warn(
             position,
             "\(label)other users may read the file \(Section.shown(path)) too (mode \(mode)): `chmod 600` it, or 640 "
@@ -162,6 +164,7 @@ extension Section {
         _ written: String, _ key: String, at position: Position, _ rule: InjectedValue.Rule?
     ) -> SecretSource? {
         let path = diagnostics.resolve(path: written)
+        if diagnostics.isForPrograms { return .file(path: path) }
         do throws(BadValue) {
             let content = try Files.read(path, limit: 64 * 1024)
             guard content.contains(where: { $0 != 0x0A && $0 != 0x0D }) else {
@@ -194,7 +197,7 @@ extension Section {
     /// Reports an invalid key of a store before the store is opened. A valid key has 32 bytes, raw or in base64. White
     /// space around the base64 is ignored.
     func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
-        guard let text = content(of: source), text.count != 32 else { return }
+        guard !diagnostics.isForPrograms, let text = content(of: source), text.count != 32 else { return }
         // Only counts the decoded bytes, so that no copy of the key stays in memory.
         var count = 0
         guard !Base64.decode(text.span.trimmed, as: .either, to: { _ in count += 1 }) || count != 32 else { return }

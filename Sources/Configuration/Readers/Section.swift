@@ -127,8 +127,21 @@ final class Section {
         do {
             return try Substitution.apply(to: scalar.text, diagnostics.environment)
         } catch {
+            if let name = Substitution.missingName(in: scalar.text, diagnostics.environment), isNoneOfPrograms(key) {
+                return isSecret || pattern == "secret" ? "${\(name)}" : nil
+            }
             report(error, node, key)
             return nil
+        }
+    }
+
+    /// Whether a program's user needs no value of this key. They need the proxy's listeners, and the upstreams' hosts.
+    private func isNoneOfPrograms(_ key: String) -> Bool {
+        guard diagnostics.isForPrograms else { return false }
+        switch pattern {
+        case "proxy", "listener": return false
+        case "upstreams": return !["host", "listen", "intercept"].contains(key)
+        default: return true
         }
     }
 

@@ -48,6 +48,19 @@ enum Substitution {
         return result
     }
 
+    /// Returns the first name without a variable; `nil` if all are set, or the text has another fault.
+    static func missingName(in text: String, _ environment: [String: String]) -> String? {
+        var missing: String?
+        for piece in pieces(of: text) {
+            switch piece {
+            case .text: continue
+            case .name(let name): if environment[name] == nil { missing = missing ?? name }
+            case .malformed: return nil
+            }
+        }
+        return missing
+    }
+
     static func names(in text: String) -> Set<String> {
         Set(pieces(of: text).compactMap { if case .name(let name) = $0 { name } else { nil } })
     }

@@ -60,6 +60,8 @@ public struct ClientSettings: Sendable, Equatable {
     public var proxy = NextProxy.none
     public var tls = TLSSettings()
     public var dpop = DPoP.off
+    /// Whether programs get this client's tokens themselves, by `heimdallr-proxy token`.
+    public var isExportable = false
     public var labels: [NameValue] = []
     /// Settings of `client: auto`; `nil` if the configuration names the server and the client.
     public var auto: AutoSettings?

@@ -45,6 +45,7 @@ struct AdministrationAssembly {
             var client = AdministrationSources.Client(
                 kept.heimdallr, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
                 issuer: settings.issuer)
+            client.isExportable = settings.isExportable
             client.tokenEndpoint = settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) }
             client.lastRequest = { [notes = kept.notes, heimdallr = kept.heimdallr] in
                 notes.last(of: heimdallr.status().lastError)
@@ -64,6 +65,7 @@ struct AdministrationAssembly {
         if configuration.admin?.showsRequests == true {
             sources.requests = { [server] in await server.recentRequests(after: $0) }
         }
+        sources.servesOneProgram = shared.app.isForOneProgram
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
         sources.certificates = { [files = shared.files, clients] in

@@ -153,6 +153,9 @@ final class InterceptionKeeper: Sendable {
         let known = isForOneProgram ? nil : configuration.trustName
         let (port, kind) = known ?? (0, TrustFolder.nameEnd("\(getpid())"))
         if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
+        if let folder = SharedRoots.openFolder(ProcessEnvironment.all) {
+            return TrustFolderPath.forWriting("\(folder)/\(AdminSocket.name(port: port, kind: kind))")
+        }
         do throws(AdministrationError) {
             return TrustFolderPath.forWriting(
                 try AdminSocket.prepareDefault(
@@ -175,7 +178,7 @@ final class InterceptionKeeper: Sendable {
 extension TrustFiles {
     /// Returns root's folder for trust files. apt reads them as the user `_apt`, who can't enter the runtime folder.
     /// - Returns: `nil` if this user is not root, or if /run is writable for other users or not for root.
-    fileprivate static func systemFolder(port: UInt16, kind: String) -> String? {
+    static func systemFolder(port: UInt16, kind: String) -> String? {
         let parent = "/run"
         guard ProcessIdentity.user == 0, let status = FileStatus(of: parent), status.owner == 0,
             status.mode & 0o022 == 0, FileSystem.isWritable(parent)
@@ -202,12 +205,23 @@ extension TrustFiles {
                 nextLook = .now + .milliseconds(500)
             }
             guard ContinuousClock.now < deadline else {
-                throw Fault(
-                    description: "the proxy at \(address) has written no trust files for this user: its log says why")
+                throw Fault(description: lack(at: address, configuration, environment))
             }
             usleep(20_000)
         }
         throw Fault(description: "no running proxy has written trust files: start the proxy first, or add --serve")
+    }
+
+    /// Says what is missing although a proxy listens.
+    private static func lack(
+        at address: ListenAddress, _ configuration: Configuration, _ environment: [String: String]
+    ) -> String {
+        let parents = SharedRoots.parents(configuration, environment)
+        return
+            "a proxy listens at \(address), but user \(ProcessIdentity.user) finds no trust files of it. Its log names "
+            + "their folder (trust=…). If another user runs it, that folder has to be in one of "
+            + "\(parents.joined(separator: ", ")), which others may enter: start the proxy with XDG_RUNTIME_DIR or "
+            + "RuntimeDirectory= of mode 0755"
     }
 
     private static func writtenNow(
@@ -219,6 +233,17 @@ extension TrustFiles {
             for folder in [systemFolder(port: name.port, kind: name.kind)].compactMap(\.self) + folders {
                 for folder in TrustFolderPath.candidates(folder) {
                     if let files = try written(in: folder) { return files }
+                }
+            }
+            let user = configuration.proxy.listen.first(where: \.hasFixedPort).flatMap(SharedRoots.user(listeningAt:))
+            for parent in SharedRoots.parents(configuration, environment) {
+                for folder in TrustFolderPath.candidates(
+                    "\(parent)/\(AdminSocket.name(port: name.port, kind: name.kind))")
+                {
+                    if let files = try written(in: folder) { return files }
+                    if let roots = SharedRoots.read(in: folder, listener: user) {
+                        return try SharedRoots.files(roots, name, environment)
+                    }
                 }
             }
         }

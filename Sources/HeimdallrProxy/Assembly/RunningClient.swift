@@ -93,6 +93,7 @@ extension ClientSettings {
         settings.tokenLifetime = standard.tokenLifetime
         settings.proxy = standard.proxy
         settings.headers = standard.headers
+        settings.isExportable = standard.isExportable
         settings.labels = standard.labels
         settings.basicEncoding = standard.basicEncoding
         settings.revocationEndpoint = standard.revocationEndpoint

@@ -60,6 +60,19 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
+    /// Reads what a program needs to use the proxy: its user may read neither the secrets nor the variables of the proxy.
+    /// - Throws: `ExitStatus.badConfiguration`, after printing the problems.
+    func loadForPrograms(_ environment: [String: String]) throws -> Configuration {
+        do throws(ConfigurationError) {
+            let (configuration, warnings) = try read(environment, isForPrograms: true)
+            for warning in warnings { ConfigurationReport.plain.warn(warning) }
+            return configuration
+        } catch {
+            ConfigurationReport.plain.fail(error.problems, starting: false)
+            throw ExitStatus.badConfiguration.error
+        }
+    }
+
     /// Returns the faults of this machine that would prevent a start with this configuration, and warnings.
     func startFaults(_ configuration: Configuration, passed: [PassedSocket]) async -> StartCheck.Faults {
         await StartCheck(configuration: configuration, passed: passed, file: name).faults()
@@ -118,9 +131,13 @@ enum ConfigurationSource: Sendable, Equatable {
         return try Configuration.proxyListeners(file: file, environment: environment)
     }
 
-    private func read(_ environment: [String: String]) throws(ConfigurationError) -> ReadConfiguration {
-        if let file { return try Configuration.load(file: file, environment: environment) }
-        guard let found = try Configuration.fromEnvironment(environment) else {
+    private func read(
+        _ environment: [String: String], isForPrograms: Bool = false
+    ) throws(ConfigurationError) -> ReadConfiguration {
+        if let file {
+            return try Configuration.load(file: file, environment: environment, isForPrograms: isForPrograms)
+        }
+        guard let found = try Configuration.fromEnvironment(environment, isForPrograms: isForPrograms) else {
             throw ConfigurationError(problems: [
                 .init(file: "HEIMDALLR_UPSTREAM", message: "not set: give the API's URL")
             ])

@@ -99,8 +99,12 @@ struct ExecCommand: ParsableCommand {
     var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
-        let (settings, environment) = try options.load()
-        if enclose { throw try runEnclosed(settings, environment) }
+        if enclose {
+            // Hides the secrets' files, so it has to know them.
+            let (settings, environment) = try options.load()
+            throw try runEnclosed(settings, environment)
+        }
+        let (settings, environment) = try options.loadForPrograms()
         guard let authority = Self.authority(settings) else { throw Self.lackOfAuthority(settings) }
         let failure = ProgramExecution.replaceProcess(
             program,
@@ -171,8 +175,13 @@ struct ExecCommand: ParsableCommand {
                 throw SecretProviderError(
                     "\(server) gives the password to the running proxy only: write it as {file: PATH}")
             } else {
-                secret = try source.value(environment)?.withSpan { [UInt8](copying: $0) } ?? []
+                guard let value = try source.value(environment) else {
+                    throw ExitStatus.failure.error("proxy.users: the \(source) of \(user) is not set")
+                }
+                secret = value.withSpan { [UInt8](copying: $0) }
             }
+        } catch let code as ExitCode {
+            throw code
         } catch { throw ExitStatus.failure.error("proxy.users: \(error)") }
         return "\(PercentEncoding.uri.encode(user)):\(PercentEncoding.uri.encode(secret))@"
     }

@@ -137,4 +137,10 @@ struct ConfigurationOptions: ParsableArguments {
         let (source, environment) = try chooseWithoutPlayground()
         return (try source.load(environment: environment), environment)
     }
+
+    /// Loads the configuration for a program that uses the proxy, and prints its problems. Needs none of the secrets.
+    func loadForPrograms() throws -> (settings: Configuration, environment: [String: String]) {
+        let (source, environment) = try chooseWithoutPlayground()
+        return (try source.loadForPrograms(environment), environment)
+    }
 }

@@ -1,3 +1,4 @@
+import Configuration
 import Cryptography
 import FileSystem
 import WireText
@@ -7,8 +8,9 @@ import WireText
 /// The proxy calls `writeDefaults` at its start and whenever its roots change. `exec` calls `variables` for each
 /// program. The proxy calls `remove` at its end. Several processes of one user may make these calls at the same time.
 ///
-/// Other users can read the certificates that root writes, because root's apt reads them as the user `_apt`. Files that
-/// another user writes can be read by this user alone.
+/// Other users can read the certificates that root writes, because root's apt reads them as the user `_apt`, and those in
+/// a folder that others may enter, such as a service's runtime folder: `SharedRoots` finds them for `exec`. The
+/// certificates are public. Files in other folders can be read by this user alone.
 struct TrustFiles: Sendable {
     /// A fault of the folder or the certificates, with the remedy.
     struct Fault: Error, Equatable, CustomStringConvertible {
@@ -21,16 +23,17 @@ struct TrustFiles: Sendable {
     private let systemBundle: String?
 
     private static let bundle = "bundle.pem"
-    private static let addition = "roots.pem"
+    static let addition = "roots.pem"
     private static let javaStore = "truststore.jks"
     private static let phpFolder = "php"
     private static let trustStoreOption = "-Djavax.net.ssl.trustStore="
-    private static let settingsLimit = 1 << 20
+    static let settingsLimit = 1 << 20
     /// Permissions of certificates, and of settings, which may hold a user's passwords.
     private static let (readable, secret): (UInt32, UInt32) = (0o644, 0o600)
 
     /// - Parameters:
-    ///   - folder: created if it is missing, and open to apt if the user is root. Its parent must exist.
+    ///   - folder: created if it is missing. Others may enter it if the user is root, or if they may enter its parent,
+    ///     which must exist.
     ///   - systemBundle: the file of the system's certificates; `nil` if there is none.
     init(
         roots pem: [UInt8], folder: String, systemBundle: String? = CertificateBundle.systemPath
@@ -48,7 +51,9 @@ struct TrustFiles: Sendable {
         self.folder = folder
         self.roots = roots
         self.systemBundle = systemBundle
-        if FileSystem.makeFolder(folder, mode: 0o700), Self.isRoot { FileSystem.setMode(folder, 0o711) }
+        if FileSystem.makeFolder(folder, mode: 0o700), Self.isRoot || Self.isOpen(AwaitedFile.folder(of: folder)) {
+            FileSystem.setMode(folder, 0o711)
+        }
         guard Self.isOwn(folder) else {
             throw Fault(
                 description: "\(folder) can't be created, or other users can list or change it: name a new folder")
@@ -57,10 +62,14 @@ struct TrustFiles: Sendable {
 
     private static var isRoot: Bool { ProcessIdentity.user == 0 }
 
+    private static func isOpen(_ folder: String) -> Bool {
+        FileStatus(of: folder).map { $0.mode & 0o001 != 0 } ?? false
+    }
+
     /// Whether this user alone can list and change the folder.
     static func isOwn(_ folder: String) -> Bool {
         guard let status = FileStatus(ofLinkAt: folder), status.kind == .folder else { return false }
-        return status.owner == ProcessIdentity.user && status.mode & (isRoot ? 0o066 : 0o077) == 0
+        return status.owner == ProcessIdentity.user && status.mode & 0o066 == 0
     }
 
     /// Returns the files that a running proxy of this user has written; `nil` if there are none.

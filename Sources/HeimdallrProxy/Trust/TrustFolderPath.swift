@@ -8,7 +8,7 @@ import FileSystem
 enum TrustFolderPath {
     private static let suffix = ".trust"
     /// This process's random part, more than 120 bits.
-    private static let part = (0..<2).map { _ in
+    static let part = (0..<2).map { _ in
         let digits = String(UInt64.random(in: .min ... .max), radix: 36)
         return String(repeating: "0", count: 13 - digits.count) + digits
     }.joined()
@@ -32,13 +32,17 @@ enum TrustFolderPath {
         return [plain] + names.sorted().map { "\(parent)/\($0)" }.filter { FolderUse.alone($0) == nil }
     }
 
-    /// Whether only this user and root can write to the folders above this path.
-    static func isLasting(_ path: String) -> Bool {
+    /// Whether only this user, or the given one, and root can write to the folders above this path.
+    /// - Parameter allowsSticky: whether others may make new files there, as in /tmp, but can't replace existing ones.
+    static func isLasting(
+        _ path: String, for user: UInt32 = ProcessIdentity.user, allowsSticky: Bool = false
+    ) -> Bool {
         var path = path[...]
         while let slash = path.lastIndex(of: "/") {
             path = path[..<slash]
             guard let status = FileStatus(of: path.isEmpty ? "/" : String(path)),
-                status.owner == 0 || status.owner == ProcessIdentity.user, status.mode & 0o022 == 0
+                status.owner == 0 || status.owner == user,
+                status.mode & 0o022 == 0 || allowsSticky && status.mode & 0o1000 != 0
             else { return false }
         }
         return true

@@ -38,7 +38,7 @@ struct WordingTests {
             (.error("invalid_scope"), "backing_off"),
             (.error("invalid_target"), "backing_off"), (.json(#"{"access_token": "x"}"#), "backing_off"),
         ] {
-            let admin = try await AdministeredProxy(TokenEndpoint([answer]))
+            let admin = try await AdministeredProxy(TokenEndpoint([answer]), client: "exportable: true")
             try await admin.reaches(state)
             var browser = Browser(admin)
             let page = try await browser.get("/").text
@@ -84,7 +84,7 @@ struct WordingTests {
     }
 
     @Test func `token says sign in, as the command and the page do`() async throws {
-        let admin = try await AdministeredProxy.signedInAtABrowser()
+        let admin = try await AdministeredProxy.signedInAtABrowser(more: "exportable: true")
         let run = try await admin.run("token", "api")
         #expect(run.ending == .exited(1))
         #expect(!run.errors.contains("log in"), "\(run.errors)")
