@@ -112,6 +112,8 @@ public struct AdministrationSources: Sendable {
     }
     /// Whether the proxy serves one program, which could ask the admin socket for tokens.
     public var servesOneProgram = false
+    /// Notes that a program got a token.
+    public var exported: @Sendable (ExportReport) -> Void = { _ in }
     /// Names in `proxy.users`; empty if the proxy requires no user.
     public var users: [String] = []
     /// Reads the configuration again. Returns when the configuration is in use or rejected.

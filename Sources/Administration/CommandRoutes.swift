@@ -9,7 +9,7 @@ enum CommandRoutes {
         PageRoutes.addProbes(to: &router, model)
         PageRoutes.addReading(to: &router, model)
         PageRoutes.addQuitting(to: &router, model)
-        router.on("GET", "/token/{client}", .data) { _, context in await token(model, context) }
+        TokenExport(model: model).add(to: &router)
         router.on("POST", "/logout/{client}", .data) { request, context in
             await logout(model, context, isLocal: request.asksFor("local"))
         }
@@ -33,38 +33,6 @@ enum CommandRoutes {
     private static func logLevel(_ model: AdminModel, _ wanted: (level: String, time: String?)?) -> ServerResponse {
         let answer = model.sources.logLevel(wanted)
         return ServerResponse.plain(answer.isGood ? 200 : 400, answer.text)
-    }
-
-    /// Answers with the access token. No other answer holds a token, and the admin port does not have this route.
-    private static func token(_ model: AdminModel, _ context: AdminContext) async -> ServerResponse {
-        guard let client = model.client(context) else { return unknownClient(model, context) }
-        if let refusal = exportRefusal(model, client) { return refusal }
-        do throws(HeimdallrError) {
-            let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
-            return ServerResponse.plain(200, token.value.revealed + "\n")
-        } catch {
-            let advice = Advice(model.signIn(of: client)).sentence(for: error)
-            return ServerResponse.problem(
-                .noToken,
-                "There is no token: \(error).\nWhat to do: \(Sentence.ended(Sentence.plain(advice)))\n")
-        }
-    }
-
-    /// Refuses tokens that no program may have. Here, and not in the command, because a program may ask by itself.
-    private static func exportRefusal(
-        _ model: AdminModel, _ client: AdministrationSources.Client
-    ) -> ServerResponse? {
-        if model.sources.servesOneProgram {
-            return .problem(
-                .notExportable,
-                "A proxy of exec --serve gives no tokens: its program's requests get them. For a program that needs a "
-                    + "token itself, start the proxy by serve.\n")
-        }
-        guard !client.isExportable else { return nil }
-        return .problem(
-            .notExportable,
-            "The tokens of \(client.heimdallr.name) stay in the proxy. If programs may have them, write "
-                + "exportable: true under clients.\(client.heimdallr.name).\n")
     }
 
     private static func logout(_ model: AdminModel, _ context: AdminContext, isLocal: Bool) async -> ServerResponse {

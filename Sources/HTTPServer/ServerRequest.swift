@@ -18,6 +18,8 @@ public struct ServerRequest: Sendable {
     public var body: [UInt8] = []
     /// Length of the content in bytes.
     public var bodyLength = 0
+    /// The process at the other end of a Unix socket.
+    public let peer: PeerCredentials?
     /// The program's address over TCP.
     public let peerAddress: SocketAddress?
     /// Local address of the connection. For a wildcard listener, the address that the program dialled.
@@ -61,6 +63,7 @@ public struct ServerRequest: Sendable {
         method = head.method.string(in: bytes)
         authority = requested.string(in: bytes)
         fields = head.fields.map { ($0.name.string(in: bytes), $0.value.string(in: bytes)) }
+        peer = source.peer
         peerAddress = source.address
         localAddress = source.localAddress
     }

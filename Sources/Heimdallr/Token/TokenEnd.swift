@@ -27,17 +27,22 @@ public enum TokenEnd: String, Sendable, Hashable, CaseIterable {
 
     /// Returns the seconds until `exp`, if the token is a readable JWT. The signature is not checked.
     static func secondsLeft(of token: Secret, wallClock: Int64) -> Double? {
-        token.withSpan { span -> Double? in
+        guard case .number(let text)? = claims(of: token)?["exp"]?.value, let end = Double(text), end.isFinite else {
+            return nil
+        }
+        return end - Double(wallClock)
+    }
+
+    /// Returns the claims of a readable JWT. The signature is not checked.
+    static func claims(of token: Secret) -> [String: JSONParser.Member]? {
+        token.withSpan { span -> [String: JSONParser.Member]? in
             guard let first = span.indices.first(where: { span[$0] == ASCII.dot }),
                 let second = span.indices.dropFirst(first + 1).first(where: { span[$0] == ASCII.dot })
             else { return nil }
             var payload = SecretWriter(capacity: second - first)
             let isBase64 = Base64.decode(span.extracting((first + 1)..<second), as: .url) { payload.append($0) }
-            guard isBase64,
-                case .number(let text)? = payload.withSpan({ try? JSONParser.members($0) })?["exp"]?.value,
-                let end = Double(text), end.isFinite
-            else { return nil }
-            return end - Double(wallClock)
+            guard isBase64 else { return nil }
+            return payload.withSpan { try? JSONParser.members($0) }
         }
     }
 }

@@ -65,6 +65,10 @@ struct AdministrationAssembly {
         if configuration.admin?.showsRequests == true {
             sources.requests = { [server] in await server.recentRequests(after: $0) }
         }
+        sources.exported = { [audit = shared.audit, logger = shared.logger] export in
+            audit.write(AuditLine.bytes(export, .now))
+            EventLog.write(export, to: logger)
+        }
         sources.servesOneProgram = shared.app.isForOneProgram
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }

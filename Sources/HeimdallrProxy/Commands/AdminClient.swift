@@ -32,8 +32,11 @@ struct AdminOptions: ParsableArguments {
 
     /// - Throws: `ExitStatus.failure` if no running proxy of this user or root answers; `.badConfiguration` if the
     ///   configuration is invalid; a usage error if there is none.
-    func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> AdminClient.Answer {
-        let paths = try candidates()
+    /// - Parameter isQuiet: whether nothing is printed unless this fails.
+    func ask(
+        _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil, isQuiet: Bool = false
+    ) throws -> AdminClient.Answer {
+        let paths = try candidates(isQuiet: isQuiet)
         for path in paths {
             do throws(AdminClient.Failure) {
                 return try AdminClient(address: .unix(path: path, mode: nil)).send(
@@ -58,7 +61,7 @@ struct AdminOptions: ParsableArguments {
     }
 
     /// Returns possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
-    func candidates() throws -> [String] {
+    func candidates(isQuiet: Bool = false) throws -> [String] {
         if let socket { return [socket] }
         let (source, environment) = try options.choose()
         let settings: AdminSettings?
@@ -72,7 +75,7 @@ struct AdminOptions: ParsableArguments {
                     + "admin: {} into it, or give --socket")
         }
         // A program of another user may answer in the default folder, if another user made that folder.
-        if admin.socket == nil, let fault = AdminSocket.ownFolderFault() {
+        if !isQuiet, admin.socket == nil, let fault = AdminSocket.ownFolderFault() {
             ErrorOutput.warning("\(AdminSocket.ownFolder) is not used: \(fault)")
         }
         return Self.sockets(of: admin, environment: environment)
@@ -138,10 +141,12 @@ struct AdminClient {
     var timeout = 120
 
     /// Returns the first answer from one of these paths; `nil` if none answers. Blocks.
-    static func first(of paths: [String], _ method: String, _ target: String, timeout: Int = 120) -> Answer? {
+    static func first(
+        of paths: [String], _ method: String, _ target: String, body: [UInt8] = [], timeout: Int = 120
+    ) -> Answer? {
         for path in paths {
             let client = AdminClient(address: .unix(path: path, mode: nil), timeout: timeout)
-            if let answer = try? client.send(method, target) { return answer }
+            if let answer = try? client.send(method, target, body: body) { return answer }
         }
         return nil
     }

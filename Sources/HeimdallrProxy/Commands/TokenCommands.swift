@@ -49,19 +49,6 @@ struct RefreshCommand: ParsableCommand {
     func run() throws { try client.perform("POST", "refresh") }
 }
 
-struct TokenCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "token",
-        abstract: "Print a client's current access token.",
-        discussion: """
-            For experiments: anyone who has the token can use it until it expires. If there is none, waits for one.
-            """)
-
-    @OptionGroup var client: ClientOptions
-
-    func run() throws { try client.perform("GET", "token") }
-}
-
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",

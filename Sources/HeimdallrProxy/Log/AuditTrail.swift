@@ -33,6 +33,9 @@ final class AuditTrail: Sendable {
         former.withLock { $0 = ($0 ?? LineCounts()) + before.counts }
     }
 
+    /// Writes a line of no request.
+    func write(_ line: [UInt8]) { stream.withLock { $0 }?.write(line) }
+
     /// Closes a prepared stream that will not be installed, unless it is the current stream.
     func discard(_ prepared: AuditStream?) {
         guard let prepared, stream.withLock({ $0 !== prepared }) else { return }
@@ -80,7 +83,9 @@ final class AuditStream: Sendable {
         writer = LogWriter(format: .json, output: output) { dropped, _ in AuditLine.bytes(dropped: dropped, .now) }
     }
 
-    func write(_ record: RequestRecord) { writer.write(AuditLine.bytes(record)) }
+    func write(_ record: RequestRecord) { write(AuditLine.bytes(record)) }
+
+    func write(_ line: [UInt8]) { writer.write(line) }
 
     var counts: LineCounts { writer.counts }
 
@@ -122,6 +127,16 @@ enum AuditLine {
         if let peer = record.peer { line.number("uid", UInt64(peer.user)) }
         line.text("listener", record.listener?.description)
         line.text("peer", record.address?.description)
+        return line.end()
+    }
+
+    /// Returns the line of a token that a program got.
+    static func bytes(_ export: ExportReport, _ time: WallTime) -> [UInt8] {
+        var line = LogLine(audit: "exported", time)
+        line.text("client", export.client)
+        line.text("format", export.format)
+        if let user = export.user { line.number("uid", UInt64(user)) }
+        line.text("until", export.end)
         return line.end()
     }
 

@@ -64,6 +64,13 @@ enum EventLog {
             ])
     }
 
+    static func write(_ export: ExportReport, to logger: Logger) {
+        var fields: Logger.Metadata = ["client": "\(export.client)", "format": "\(export.format)"]
+        if let user = export.user { fields["uid"] = .stringConvertible(user) }
+        if let end = export.end { fields["until"] = "\(end)" }
+        logger.info("a program got a token", metadata: fields)
+    }
+
     static func write(_ notice: ExportNotice, to logger: Logger) {
         switch notice {
         case .failing(let collector, let reason):

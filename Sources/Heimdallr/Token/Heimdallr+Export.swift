@@ -1,0 +1,36 @@
+internal import WireText
+
+// Tokens for programs that send their own requests.
+extension Heimdallr {
+    /// Name of these programs among the resources that accept or refuse tokens.
+    private static let programs = "exported"
+
+    /// Returns a token for a program outside. Waits for a token, at most for `limit`.
+    /// - Throws: `HeimdallrError`. `ExportFault` for a token that only the proxy can use.
+    package func exportedToken(waiting limit: Duration) async throws -> ExportedToken {
+        let token = try await accessToken(for: Self.programs, before: clock.now() + limit)
+        guard !token.isConstrained else {
+            throw ExportFault(
+                "the token is bound to a key or a certificate of the proxy, so no other program can use it")
+        }
+        // Rounded down, so that no program uses the token after its end.
+        let left = token.left(at: clock.now()).map { Int($0 / .seconds(1)) }
+        return ExportedToken(
+            value: token.value, end: left.map { Int(clock.wallClock()) + $0 }, left: left, members: token.extra)
+    }
+
+    /// Reports that a server refused a token that a program had. Has the effect of a 401 with `invalid_token`, and the
+    /// same limits. Has none if the token is not the current one.
+    package func exportedTokenRefused(_ value: Secret) {
+        guard let token = currentToken(), token.value == value else { return }
+        _ = refused(token, by: Self.programs, saysInvalid: true, isReplay: false)
+    }
+}
+
+extension AccessToken {
+    /// Whether a server takes the token only with a proof by this client: DPoP (RFC 9449), a certificate (RFC 8705), or
+    /// any other confirmation that the token names (`cnf`, RFC 7800).
+    var isConstrained: Bool {
+        binding != nil || certificate != nil || type != "Bearer" || TokenEnd.claims(of: value)?["cnf"] != nil
+    }
+}
