@@ -73,7 +73,7 @@ final class AdminModel: Sendable {
             return ReadinessAnswer.Client(
                 status: status, isUnattended: $0.isUnattended, signIn: signIn(of: $0),
                 issuer: $0.issuer ?? status.enrolment?.issuer, tokenEndpoint: $0.tokenEndpoint,
-                lastRequest: $0.lastRequest())
+                lastRequest: $0.lastRequest(), file: $0.file())
         }
     }
 

@@ -56,6 +56,8 @@ public struct AdministrationSources: Sendable {
         public var issuer: String?
         /// Whether programs may have the client's tokens.
         public var isExportable = false
+        /// Returns the state of the client's token file; `nil`: it has none.
+        public var file: @Sendable () -> TokenFileReport? = { nil }
         /// Configured token endpoint, without its query; `nil` if the issuer's metadata names it.
         public var tokenEndpoint: String?
         /// Returns the URL of the client's last request to the server, and the cause if the request failed.

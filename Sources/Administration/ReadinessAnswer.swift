@@ -11,6 +11,7 @@ struct ReadinessAnswer {
         var tokenEndpoint: String?
         /// See `AdministrationSources.Client`.
         var lastRequest = LastTokenRequest()
+        var file: TokenFileReport?
 
         /// Issuer or token endpoint of the client, as the name of its authorization server.
         var server: String? { issuer ?? tokenEndpoint }
@@ -54,6 +55,7 @@ struct ReadinessAnswer {
                 if client.status.storeFault != nil {
                     objections.append("client \(name) can't keep its tokens in the store")
                 }
+                if client.file?.fault != nil { objections.append("client \(name) can't write its token file") }
             }
         }
         self.objections = objections

@@ -106,6 +106,12 @@ struct StatusPage {
         ]
         if let enrolment = status.enrolment { members.append(.init("enrolment", enrolment.json)) }
         if let callers = status.callers { members.append(.init("callers", .number(callers))) }
+        if let file = client.file {
+            members.append(
+                .init(
+                    "file",
+                    ["path": .string(file.path), "is_written": .bool(file.isWritten), "fault": JSON(file.fault)]))
+        }
         return .object(members)
     }
 
@@ -223,6 +229,10 @@ struct StatusPage {
             text += "  \(status.waiters) request\(status.waiters == 1 ? " waits" : "s wait") for a token\n"
         }
         if let fault = status.storeFault { text += "  store: \(fault)\n" }
+        if let file = client.file {
+            text +=
+                "  token file \(file.path): \(file.fault ?? (file.isWritten ? "written" : "removed, there is no token"))\n"
+        }
         if status.hasForeignRecord { text += "  store: \(Advice.foreignRecord)\n" }
         return text
     }

@@ -78,4 +78,23 @@ public struct ExportReport: Sendable, Equatable {
     public let user: UInt32?
     /// The token's end in RFC 3339; `nil` if no end is known.
     public let end: String?
+    /// The file that got the token; `nil`: a program asked.
+    public let file: String?
+
+    public init(client: String, format: String, user: UInt32? = nil, end: String?, file: String? = nil) {
+        (self.client, self.format, self.user, self.end, self.file) = (client, format, user, end, file)
+    }
+}
+
+/// State of a client's token file.
+public struct TokenFileReport: Sendable, Equatable {
+    public let path: String
+    /// Whether the file has a token.
+    public let isWritten: Bool
+    /// Reason why it can't be written.
+    public let fault: String?
+
+    public init(path: String, isWritten: Bool, fault: String?) {
+        (self.path, self.isWritten, self.fault) = (path, isWritten, fault)
+    }
 }

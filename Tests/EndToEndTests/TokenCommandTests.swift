@@ -42,8 +42,9 @@ struct TokenCommandTests {
     @Test func `a program of exec --serve reaches no token at the admin socket, even an exportable one`() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("client-secret-9876543210", to: "secret")
+        let endpoint = try TokenEndpoint.plain()
         let text = ProxyConfiguration(
-            listen: 1, tokenEndpoint: try TokenEndpoint.plain().url, client: "exportable: true", admin: "",
+            listen: 1, tokenEndpoint: endpoint.url, client: "exportable: true", admin: "",
             upstreams: ProxyConfiguration.upstream(url: origin.url)
         ).text
         let file = try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
@@ -58,5 +59,6 @@ struct TokenCommandTests {
         #expect(run.output.hasPrefix("ok1\n"), "\(run.transcript)")
         #expect(run.output.contains("exec --serve") && !run.transcript.contains(TokenEndpoint.plainToken))
         #expect(origin.requests.map { $0.values("Authorization") } == [["Bearer \(TokenEndpoint.plainToken)"]])
+        #expect(endpoint.requests.count == 1)
     }
 }

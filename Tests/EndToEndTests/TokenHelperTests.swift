@@ -13,7 +13,7 @@ struct TokenHelperTests {
         folder = try TemporaryDirectory()
         endpoint = try TokenEndpoint { _, number in
             .token(
-                "the-token-\(number)",
+                "the-token-\(number + 1)",
                 extra: #""AccessKeyId":"AKIA1","SecretAccessKey":"aws-secret","SessionToken":"aws-session""#)
         }
     }

@@ -211,6 +211,12 @@ struct ClientReader {
 
     private mutating func readExport() {
         section.read("exportable", into: &settings.isExportable, Grammar.boolean)
+        settings.file = section.section("file").flatMap(Self.tokenFile)
+        section.refuse(
+            "file", without: "exportable", saying: "other programs read the file: write `exportable: true` too")
+        if section.has("exportable"), settings.file != nil, !settings.isExportable {
+            section.error("file", "other programs read the file: write `exportable: true`")
+        }
         guard settings.isExportable else { return }
         let other = "and another program can't use such a token: leave one of them out"
         if settings.dpop != .off { section.error("exportable", "`dpop` binds the tokens to the proxy's key, \(other)") }

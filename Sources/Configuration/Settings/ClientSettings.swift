@@ -62,6 +62,8 @@ public struct ClientSettings: Sendable, Equatable {
     public var dpop = DPoP.off
     /// Whether programs get this client's tokens themselves, by `heimdallr-proxy token`.
     public var isExportable = false
+    /// File for programs that read the token there.
+    public var file: TokenFileSettings?
     public var labels: [NameValue] = []
     /// Settings of `client: auto`; `nil` if the configuration names the server and the client.
     public var auto: AutoSettings?

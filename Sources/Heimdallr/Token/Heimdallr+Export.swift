@@ -8,15 +8,29 @@ extension Heimdallr {
     /// Returns a token for a program outside. Waits for a token, at most for `limit`.
     /// - Throws: `HeimdallrError`. `ExportFault` for a token that only the proxy can use.
     package func exportedToken(waiting limit: Duration) async throws -> ExportedToken {
-        let token = try await accessToken(for: Self.programs, before: clock.now() + limit)
+        try exported(try await accessToken(for: Self.programs, before: clock.now() + limit))
+    }
+
+    /// Returns the current token for a program outside, if it is good for longer than `margin`. Never waits. Without a token,
+    /// requests one.
+    /// - Throws: `ExportFault` for a token that only the proxy can use.
+    package func exportedTokenNow(margin: Duration) throws(ExportFault) -> ExportedToken? {
+        guard let token = currentToken(for: Self.programs) else { return nil }
+        if let left = token.left(at: clock.now()), left <= margin { return nil }
+        return try exported(token)
+    }
+
+    private func exported(_ token: AccessToken) throws(ExportFault) -> ExportedToken {
         guard !token.isConstrained else {
             throw ExportFault(
                 "the token is bound to a key or a certificate of the proxy, so no other program can use it")
         }
         // Rounded down, so that no program uses the token after its end.
-        let left = token.left(at: clock.now()).map { Int($0 / .seconds(1)) }
+        let timeLeft = token.left(at: clock.now())
+        let left = timeLeft.map { Int($0 / .seconds(1)) }
         return ExportedToken(
-            value: token.value, end: left.map { Int(clock.wallClock()) + $0 }, left: left, members: token.extra)
+            value: token.value, end: left.map { Int(clock.wallClock()) + $0 }, left: left, timeLeft: timeLeft,
+            life: timeLeft.map { _ in token.issuedAt.duration(to: token.expiresAt) }, members: token.extra)
     }
 
     /// Reports that a server refused a token that a program had. Has the effect of a 401 with `invalid_token`, and the

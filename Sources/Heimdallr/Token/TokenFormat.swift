@@ -5,13 +5,16 @@ package struct TokenFormat: Sendable {
     package let name: String
     /// Whether the program states its request on standard input, and may name another operation than `get`.
     package let isConversation: Bool
+    /// Whether only a program's request says all that the text needs.
+    package let needsQuestion: Bool
     private let write: @Sendable (ExportedToken, TokenAsked) throws(ExportFault) -> String
 
     private init(
-        _ name: String, isConversation: Bool = false,
+        _ name: String, isConversation: Bool = false, needsQuestion: Bool = false,
         _ write: @escaping @Sendable (ExportedToken, TokenAsked) throws(ExportFault) -> String
     ) {
         (self.name, self.isConversation, self.write) = (name, isConversation, write)
+        self.needsQuestion = isConversation || needsQuestion
     }
 
     /// - Throws: `ExportFault` if the program would misunderstand the text, or send the token elsewhere.
@@ -94,7 +97,7 @@ package struct TokenFormat: Sendable {
     /// curl drops a longer line without a word, and sends the request unsigned.
     private static let longestNetrcLine = 4095
 
-    private static let netrc = TokenFormat("netrc") { token, asked throws(ExportFault) in
+    private static let netrc = TokenFormat("netrc", needsQuestion: true) { token, asked throws(ExportFault) in
         guard let host = asked.host, !host.isEmpty else { throw ExportFault("a netrc line names a host: add --host") }
         let (user, value) = (try asked.userOrDefault(), token.value.revealed)
         // Programs differ in how they read these.
@@ -139,6 +142,10 @@ package struct ExportedToken: Sendable {
     package let end: Int?
     /// Seconds until the end.
     package let left: Int?
+    /// Time until the end.
+    package let timeLeft: Duration?
+    /// Time from the token's issue to its end.
+    package let life: Duration?
     /// Other members of the token endpoint's answer.
     let members: [String: JSONValue]
 

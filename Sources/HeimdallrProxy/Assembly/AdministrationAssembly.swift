@@ -46,6 +46,7 @@ struct AdministrationAssembly {
                 kept.heimdallr, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
                 issuer: settings.issuer)
             client.isExportable = settings.isExportable
+            client.file = { [file = kept.file] in file?.report }
             client.tokenEndpoint = settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) }
             client.lastRequest = { [notes = kept.notes, heimdallr = kept.heimdallr] in
                 notes.last(of: heimdallr.status().lastError)
@@ -65,10 +66,7 @@ struct AdministrationAssembly {
         if configuration.admin?.showsRequests == true {
             sources.requests = { [server] in await server.recentRequests(after: $0) }
         }
-        sources.exported = { [audit = shared.audit, logger = shared.logger] export in
-            audit.write(AuditLine.bytes(export, .now))
-            EventLog.write(export, to: logger)
-        }
+        sources.exported = shared.exported
         sources.servesOneProgram = shared.app.isForOneProgram
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }

@@ -61,7 +61,10 @@ struct App {
         for address in administration?.listenAddresses ?? [] { server.own.add(address) }
         shared.watch.signIns.set(administration)
         // Observers are added before the clients start, so that they see the first event.
-        for client in assembled.clients { shared.watch.add(client) }
+        for client in assembled.clients {
+            shared.watch.add(client)
+            client.file?.start()
+        }
         Task { [queue = shared.reloadQueue] in
             await StartInSteps.run(assembled.clients) { client in
                 client.heimdallr.start()

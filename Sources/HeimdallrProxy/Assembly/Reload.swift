@@ -117,7 +117,13 @@ extension RunningApp {
         }
         administration?.change(
             to: AdministrationAssembly(shared: shared, configuration: next, clients: clients, server: server).sources)
-        for client in made { shared.watch.add(client) }
+        let paths = Set(clients.compactMap(\.settings.file?.path))
+        for client in gone { await client.file?.stop(keepsFile: paths.contains(client.settings.file?.path ?? "")) }
+        let formerPaths = Set(gone.compactMap(\.settings.file?.path))
+        for client in made {
+            shared.watch.add(client)
+            client.file?.start(isSuccessor: formerPaths.contains(client.settings.file?.path ?? ""))
+        }
         let formerByName = Dictionary(grouping: gone + before.leaving) { $0.settings.name }
         for client in made {
             let name = client.settings.name

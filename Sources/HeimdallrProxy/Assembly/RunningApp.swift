@@ -73,6 +73,7 @@ final class RunningApp: Sendable {
         // No request waits for a token any more, but a rotated refresh token in an answer under way must not be lost.
         let end = max(begin + drainTimeout + delay, .now + .seconds(1))
         let clients = clients
+        for client in clients { await client.file?.stop() }
         await withDiscardingTaskGroup { group in
             for client in clients {
                 group.addTask {

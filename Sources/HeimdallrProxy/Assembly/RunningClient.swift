@@ -40,6 +40,8 @@ struct RunningClient: Sendable {
     let connections: ConnectionCounts
     let store: ClientStore
     let beginning = Beginning()
+    /// Writes the token into a file; `nil`: the client has none.
+    let file: TokenFile?
 
     /// Makes the client; it sends nothing yet.
     /// - Parameter isHeld: see `ClientStore`.
@@ -65,6 +67,9 @@ struct RunningClient: Sendable {
                 traces.tokenRequested(report, notes)
                 if report.result == .refused { commands.refused() }
             })
+        file = settings.file.map { [heimdallr] in
+            TokenFile($0, heimdallr, shared.logger, exported: shared.exported)
+        }
     }
 
     /// Whether this client can stay unchanged under another configuration, in which its settings are `other`.
@@ -94,6 +99,7 @@ extension ClientSettings {
         settings.proxy = standard.proxy
         settings.headers = standard.headers
         settings.isExportable = standard.isExportable
+        settings.file = standard.file
         settings.labels = standard.labels
         settings.basicEncoding = standard.basicEncoding
         settings.revocationEndpoint = standard.revocationEndpoint

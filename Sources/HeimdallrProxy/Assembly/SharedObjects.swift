@@ -27,6 +27,14 @@ struct SharedObjects: Sendable {
     var logger: Logger { app.log.logger }
     var secrets: SecretCache { files.secrets }
 
+    /// Notes a token that a program outside got.
+    var exported: @Sendable (ExportReport) -> Void {
+        { [audit, logger] export in
+            audit.write(AuditLine.bytes(export, .now))
+            EventLog.write(export, to: logger)
+        }
+    }
+
     init(_ app: App) async throws {
         let configuration = app.configuration
         self.app = app

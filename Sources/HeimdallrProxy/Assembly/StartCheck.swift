@@ -40,6 +40,19 @@ struct StartCheck {
         if case .file(let path) = configuration.audit {
             do { try AppendedFile.check(path) } catch { note(error, "audit", of: [AwaitedFile.folder(of: path)]) }
         }
+        for client in configuration.clients {
+            guard let settings = client.file else { continue }
+            do throws(FileSystem.Fault) { try PublishedFile(settings.path).check() } catch {
+                var problem = Problem(file: file, message: "clients.\(client.name).file: \(error)")
+                problem.mayPass = !FileSystem.exists(AwaitedFile.folder(of: settings.path))
+                if problem.mayPass { faults.warnings.append(problem) } else { faults.problems.append(problem) }
+            }
+            if let group = settings.group, FileSystem.groupID(of: group) == nil {
+                faults.problems.append(
+                    Problem(
+                        file: file, message: "clients.\(client.name).file: there is no group \(group) on this machine"))
+            }
+        }
         do { try AuthorityStore.check(configuration) } catch {
             let directory = configuration.interception?.store?.directory
             note(

@@ -77,6 +77,8 @@ struct CheckCommand: AsyncParsableCommand {
             let destinations = listing.tunnels.map { $0 == .any ? "any public address" : $0.description }
             text += "  CONNECT: unsigned tunnels to \(destinations.joined(separator: ", "))\n"
         }
+        let files = settings.clients.compactMap { client in client.file.map { "  \(client.name): \($0.inWords)\n" } }
+        if !files.isEmpty { text += "\nToken files:\n" + files.joined() }
         if !keys.isEmpty { text += "\nKeys and certificates:\n" + keys.map { "  \($0)\n" }.joined() }
         text += redirectURIs(settings)
         if settings.playground { text += "\nThe playground gets its real ports when the proxy starts.\n" }
@@ -111,6 +113,8 @@ struct CheckReport {
             "other_hosts": .string(listing.forwardsOthers ? "forwarded unsigned" : "rejected"),
             "tunnels": JSON(settings.proxy.connect == .tunnel ? listing.tunnels.map(\.description) : []),
             "keys": .array(keys.findings.map(Self.json)),
+            "token_files": .object(
+                settings.clients.compactMap { client in client.file.map { .init(client.name, .string($0.path)) } }),
             "redirect_uris": .object(settings.redirectURIs.map { .init($0.client, .string($0.uri)) }),
         ]
     }
@@ -147,6 +151,13 @@ struct CheckReport {
             "file": .string(problem.file), "line": problem.line.map { .number($0) } ?? .null,
             "column": problem.column.map { .number($0) } ?? .null, "message": .string(problem.message),
         ]
+    }
+}
+
+extension TokenFileSettings {
+    /// `/run/x.token (plain, mode 640, group prometheus)`
+    fileprivate var inWords: String {
+        "\(path) (\(format), mode \(String(mode, radix: 8))\(group.map { ", group \($0)" } ?? ""))"
     }
 }
 

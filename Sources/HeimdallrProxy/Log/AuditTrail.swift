@@ -137,6 +137,7 @@ enum AuditLine {
         line.text("format", export.format)
         if let user = export.user { line.number("uid", UInt64(user)) }
         line.text("until", export.end)
+        line.text("file", export.file)
         return line.end()
     }
 

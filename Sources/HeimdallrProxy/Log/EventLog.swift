@@ -68,6 +68,7 @@ enum EventLog {
         var fields: Logger.Metadata = ["client": "\(export.client)", "format": "\(export.format)"]
         if let user = export.user { fields["uid"] = .stringConvertible(user) }
         if let end = export.end { fields["until"] = "\(end)" }
+        if let file = export.file { fields["file"] = "\(file)" }
         logger.info("a program got a token", metadata: fields)
     }
 

@@ -90,3 +90,35 @@ struct ProgramsViewTests {
         #expect(exported.configuration.clients.map(\.isExportable) == [true])
     }
 }
+
+@Suite("token files in the configuration")
+struct TokenFileSettingsTests {
+    private func client(_ lines: String) -> String {
+        "clients: {a: {token_endpoint: https://idp.test/token, client_id: a, client_secret: {env: SECRET}, \(lines)}}\n"
+            + "upstreams: [{host: a.test}]"
+    }
+
+    @Test func `a token file has a path, and defaults for the rest`() throws {
+        let plain = try good(client("exportable: true, file: {path: /run/a.token}")).configuration.clients[0].file
+        #expect(
+            plain?.path == "/run/a.token" && plain?.mode == 0o600 && plain?.format == "plain" && plain?.group == nil)
+        let all = client("exportable: true, file: {path: /run/a, mode: \"0640\", group: prometheus, format: json}")
+        let file = try #require(try good(all).configuration.clients[0].file)
+        #expect(file.mode == 0o640 && file.group == "prometheus" && file.format == "json")
+    }
+
+    @Test(arguments: [
+        ("exportable: true, file: {mode: \"0600\"}", "write `path`"),
+        ("exportable: true, file: {path: /a, mode: \"0660\"}", "nobody else"),
+        ("exportable: true, file: {path: /a, mode: \"0644\"}", "nobody else"),
+        ("exportable: true, file: {path: /a, format: git}", "write one of"),
+        ("exportable: true, file: {path: /a, format: netrc}", "write one of"),
+        ("file: {path: /a}", "exportable: true"), ("exportable: false, file: {path: /a}", "exportable: true"),
+    ])
+    func `a token file that would show the token to others, or that no program reads, is refused`(
+        lines: String, fault: String
+    ) {
+        let found = problems(client(lines))
+        #expect(found.contains { $0.contains(fault) }, "\(found)")
+    }
+}
