@@ -89,7 +89,8 @@ let package = Package(
             name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "WireText"],
             swiftSettings: strict),
         .target(
-            name: "CurlTransport", dependencies: ["CLibcurl", "FileSystem", "HTTPMessage", "Reactor", "WireText"],
+            name: "CurlTransport",
+            dependencies: ["CLibcurl", "CLibgssapi", "FileSystem", "HTTPMessage", "Reactor", "WireText"],
             swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
         .target(
@@ -112,6 +113,7 @@ let package = Package(
         // C libraries.
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLibgssapi"),
         .systemLibrary(name: "CLibnghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),

@@ -53,6 +53,11 @@ EXAMPLES_OF = {
         "fault": "the server's certificate has expired",
         "advice": "The server's certificate has expired: renew it there, or set this machine's clock",
     },
+    "nextProxy": {"fault": "CONNECT tunnel failed, response 403 (curl 56); next proxy proxy.example.com:3128 answered 403"},
+    "nextProxyLogin": {
+        "destination": "proxy.example.com:3128",
+        "advice": "requires a name and password: write http://NAME:PASSWORD@HOST:PORT in `proxy`",
+    },
     "malformedAnswer": {"fault": "A field line has no name (line 2)", "short": "A field line has no name"},
     "http2Only": {
         "fault": "the server speaks HTTP/2 only",

@@ -98,8 +98,8 @@ public struct Advice: Sendable {
     }
 
     private static let nextProxyLogin =
-        "the next proxy requires a name and password, or refuses those in `proxy`: write http://NAME:PASSWORD@HOST:PORT "
-        + "there, or let the proxy's operator admit this machine"
+        "the next proxy requires a login, or refuses that of `proxy`: write http://NAME:PASSWORD@HOST:PORT there, or "
+        + "{url: …, auth: …} for another method, or let the proxy's operator admit this machine"
 
     private func sentence(forStatus status: Int) -> String {
         switch status {

@@ -50,6 +50,7 @@ static inline CURLcode heimdallr_global_init(void) {
 typedef size_t (*heimdallr_data_callback)(char *, size_t, size_t, void *);
 typedef curl_socket_t (*heimdallr_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
 typedef int (*heimdallr_close_callback)(void *, curl_socket_t);
+typedef int (*heimdallr_opened_callback)(void *, curl_socket_t, curlsocktype);
 typedef int (*heimdallr_prereq_callback)(void *, char *, char *, int, int);
 typedef int (*heimdallr_resolver_callback)(void *, void *, void *);
 typedef int (*heimdallr_socket_callback)(CURL *, curl_socket_t, int, void *, void *);
@@ -68,11 +69,8 @@ static inline CURLcode heimdallr_easy_set_data(CURL *h, CURLoption o, heimdallr_
 static inline CURLcode heimdallr_easy_set_open(CURL *h, heimdallr_open_callback v) { return curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, v); }
 // Makes libcurl take the opened socket as connected. libcurl 7.88 then calls connect(2) once more, which succeeds once
 // after a connect(2) that was in progress. CURLOPT_SOCKOPTFUNCTION(3).
-static inline int heimdallr_connected(void *context, curl_socket_t socket, curlsocktype purpose) {
-    (void)context, (void)socket, (void)purpose;
-    return CURL_SOCKOPT_ALREADY_CONNECTED;
-}
-static inline CURLcode heimdallr_easy_set_connected(CURL *h) { return curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, heimdallr_connected); }
+static const int heimdallr_already_connected = CURL_SOCKOPT_ALREADY_CONNECTED;
+static inline CURLcode heimdallr_easy_set_opened(CURL *h, heimdallr_opened_callback v) { return curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callback v) { return curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_resolver(CURL *h, heimdallr_resolver_callback v) { return curl_easy_setopt(h, CURLOPT_RESOLVER_START_FUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
@@ -335,6 +333,8 @@ static inline struct sockaddr *heimdallr_sockaddr(struct curl_sockaddr *a) { ret
 static const long heimdallr_http_1_1 = CURL_HTTP_VERSION_1_1;
 static const long heimdallr_http_2_tls = CURL_HTTP_VERSION_2TLS;
 static const long heimdallr_http_2_known = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+static const long heimdallr_auth_digest = CURLAUTH_DIGEST;
+static const long heimdallr_auth_ntlm = CURLAUTH_NTLM;
 static const long heimdallr_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
 static const size_t heimdallr_read_abort = CURL_READFUNC_ABORT;
 static const int heimdallr_socket_open_flags = SOCK_STREAM | 02000000 /* SOCK_CLOEXEC */ | 04000 /* SOCK_NONBLOCK */;

@@ -1,36 +1,64 @@
 import Glibc
+import HTTPMessage
 import Reactor
 import WireText
 
-/// The way of one connection to its server: looks up the names, and connects to one of several addresses. libcurl then
-/// gets the connected socket. A single address is left to libcurl. Loop's thread only.
+/// The way of one connection to its server: gets the next proxy's token, looks up the names, and connects to one of
+/// several addresses. libcurl then gets the connected socket. A single address is left to libcurl. Loop's thread only.
 final class Approach {
     private let names: NameLookUp
     private let silent: SilentAddresses
     private let deadline: LoopTime
     private let loop: EventLoop
     private var race: ConnectionRace?
+    /// Whether the last socket that libcurl asked for was connected.
+    private(set) var gaveSocket = false
+    private let negotiation: (identity: KerberosIdentity, host: String)?
+    private var pending: PendingToken?
+    /// Value of Proxy-Authorization for this connection; empty for none.
+    private(set) var authorization: [UInt8] = []
     /// Addresses, among several of their names, on which the connection now depends.
     private var chosen: [SocketAddress] = []
     /// Whether one of the addresses is a listener of this process.
     var foundOwn: Bool { names.foundOwn }
 
-    init(_ hosts: [DialledHost], _ options: PoolOptions, deadline: LoopTime, on loop: EventLoop) {
+    init(_ origin: Origin, by hop: NextHop, _ options: PoolOptions, deadline: LoopTime, on loop: EventLoop) {
+        let hosts = options.unixSocket == nil ? hop.hosts(to: origin).filter { !$0.isNumeric } : []
         names = NameLookUp(hosts, options, deadline: deadline, on: loop)
         silent = options.names.silent
+        negotiation = hop.negotiation
         self.deadline = deadline
         self.loop = loop
     }
 
+    deinit { pending?.abandon() }
+
     /// - Parameter done: called once with the lines for CURLOPT_RESOLVE(3), possibly before this returns.
     func start(_ done: @escaping (Result<[String], TransportError>) -> Void) {
+        guard let (identity, host) = negotiation else { return lookUp(done) }
+        pending = PendingToken(identity, for: host, before: deadline, on: loop) { [unowned self] answer in
+            do throws(TransportError) {
+                authorization = Self.field(try answer.get())
+                lookUp(done)
+            } catch { done(.failure(error)) }
+        }
+    }
+
+    /// Value of Proxy-Authorization (RFC 4559, section 4.1).
+    static func field(_ token: [UInt8]) -> [UInt8] { Array("Negotiate \(Base64.encode(token))".utf8) }
+
+    private func lookUp(_ done: @escaping (Result<[String], TransportError>) -> Void) {
         names.start { [unowned self] result in
             do throws(TransportError) { connect(try result.get(), done) } catch { done(.failure(error)) }
         }
     }
 
     /// Returns the connected socket once; `nil` if libcurl has to connect. The caller then owns it.
-    func take() -> (descriptor: Int32, address: SocketAddress)? { race?.take() }
+    func take() -> (descriptor: Int32, address: SocketAddress)? {
+        let socket = race?.take()
+        gaveSocket = socket != nil
+        return socket
+    }
 
     /// Whether there was more than one address to connect to.
     var hasRaced: Bool { race != nil }

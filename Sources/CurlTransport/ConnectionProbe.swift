@@ -1,7 +1,9 @@
 import CLibcurl
+import Dispatch
 import Glibc
 import HTTPMessage
 public import Reactor
+import Synchronization
 
 /// Makes one connection as a pool with the same options would, reports the facts, and closes the connection without a
 /// request to the origin. For tools that explain faults. Blocks: must not be used on a loop.
@@ -81,6 +83,12 @@ public struct ConnectionProbe: Sendable {
         try handle.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.wholeMilliseconds))
         let found = names.filter { host, addresses in !addresses.isEmpty && NumericAddress(host.name) == nil }
         try handle.set(addresses: found.map { NameLookUp.line($0.key, $0.value) })
+        if reaching, let (identity, host) = hop.negotiation {
+            do throws(TransportError) {
+                let made = try token(of: identity, for: host, within: limit)
+                try handle.set(proxyAuthorization: Approach.field(made))
+            } catch { throw handle.proxyError(error, lacksTicket: true) }
+        }
         let code = unsafe curl_easy_perform(handle.easy.pointer)
         facts.connectedAfter = Self.time(handle, CURLINFO_CONNECT_TIME_T)
         facts.securedAfter = Self.time(handle, CURLINFO_APPCONNECT_TIME_T)
@@ -88,9 +96,26 @@ public struct ConnectionProbe: Sendable {
         if let chain = unsafe witness.pointee.chain {
             facts.certificates = unsafe Array(UnsafeRawBufferPointer(start: chain, count: witness.pointee.size))
         }
-        guard code == CURLE_OK else { throw handle.error(for: code) }
+        guard code == CURLE_OK else {
+            let error = handle.error(for: code)
+            throw [nil, 200].contains(handle.dialogue.status) ? error : handle.proxyError(error)
+        }
         facts.version = unsafe witness.pointee.version.map { unsafe String(cString: $0) }
         if facts.asksForCertificate { try waitForAlert(handle) }
+    }
+
+    private func token(
+        of identity: KerberosIdentity, for host: String, within limit: Duration
+    ) throws(TransportError) -> [UInt8] {
+        let done = DispatchSemaphore(value: 0)
+        let answer = TokenAnswer()
+        NegotiateTokens.of(identity).ask(for: host, before: .current() + limit) {
+            answer.set($0)
+            done.signal()
+        }
+        _ = done.wait(timeout: .now() + .milliseconds(Int(limit.wholeMilliseconds)))
+        guard let answer = answer.get() else { throw PendingToken.late(host) }
+        return try answer.get()
     }
 
     /// Waits up to 300 ms for an alert, and throws it. A TLS 1.3 server refuses a client certificate, or its absence,
@@ -118,4 +143,10 @@ public struct ConnectionProbe: Sendable {
         let code = unsafe heimdallr_easy_get_offset(handle.easy.pointer, what, &microseconds)
         return code == CURLE_OK && microseconds > 0 ? .microseconds(Int64(microseconds)) : nil
     }
+}
+
+private final class TokenAnswer: Sendable {
+    private let value = Mutex<NegotiateTokens.Answer?>(nil)
+    func set(_ answer: NegotiateTokens.Answer) { value.withLock { $0 = answer } }
+    func get() -> NegotiateTokens.Answer? { value.withLock { $0 } }
 }

@@ -23,12 +23,15 @@ import WireText
     final var verdict = AddressPolicy.Verdict.allowed
     /// errno(3) of the last socket that a shortage kept from opening; 0 if there is none. libcurl does not know it.
     private final var openFailure: Int32 = 0
-    /// Number of libcurl's progress calls while it talks to a next proxy; `nil` once the request may be sent.
-    final var proxySteps: Int? = 0
+    /// The next proxy's answers so far.
+    final var dialogue = NextProxyDialogue()
     /// libcurl's message for the last error; `nil` when no message is needed any more.
     final var errorText: UnsafeMutablePointer<CChar>?
     private final var connectTo: UnsafeMutablePointer<curl_slist>?
-    private final var resolve: UnsafeMutablePointer<curl_slist>?
+    /// Lines for CURLOPT_RESOLVE(3) and CURLOPT_PROXYHEADER(3).
+    private final var dialLines = unsafe (
+        addresses: UnsafeMutablePointer<curl_slist>?.none, proxyFields: UnsafeMutablePointer<curl_slist>?.none
+    )
 
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(_ options: PoolOptions, to origin: Origin, by hop: NextHop, on scope: CurlScope?) throws(TransportError) {
@@ -51,7 +54,8 @@ import WireText
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe errorText?.deallocate()
         unsafe curl_slist_free_all(connectTo)
-        unsafe curl_slist_free_all(resolve)
+        unsafe curl_slist_free_all(dialLines.addresses)
+        unsafe curl_slist_free_all(dialLines.proxyFields)
     }
 
     final var engine: CurlEngine? { scope?.engine }
@@ -86,7 +90,7 @@ import WireText
         try set(CURLOPT_USERAGENT, Product.userAgent)
         try set(CURLOPT_PROXY, hop.proxy)
         try set(CURLOPT_NOPROXY, "")
-        if hop.address != nil { try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) }
+        try setLogin()
         try setSecurity()
         if let engine { try setCallbacks(engine) }
     }
@@ -105,6 +109,9 @@ import WireText
         try set(CURLOPT_CONNECT_ONLY, 1)
         if hop.address != nil, !hop.needsAbsoluteForm { try set(CURLOPT_HTTPPROXYTUNNEL, 1) }
     }
+
+    /// Receives a line of a head, of a next proxy's answer to CONNECT at first. Returns whether libcurl may continue.
+    func head(_ line: Span<UInt8>) -> Bool { dialogue.isOver || dialogue.takes(line) }
 
     private final func setSecurity() throws(TransportError) {
         try set(CURLOPT_SSL_VERIFYPEER, 1)
@@ -147,43 +154,27 @@ import WireText
         }
     }
 
-    private final func setCallbacks(_ engine: CurlEngine) throws(TransportError) {
-        let handle = unsafe easy.pointer
-        let own = unsafe Unmanaged.passUnretained(self).toOpaque()
-        try unsafe set(CURLOPT_PRIVATE, pointer: own)
-        try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), CURLOPT_RESOLVER_START_FUNCTION)
-        try unsafe set(CURLOPT_RESOLVER_START_DATA, pointer: own)
-        try check(unsafe heimdallr_easy_set_open(handle, openSocket), CURLOPT_OPENSOCKETFUNCTION)
-        try unsafe set(CURLOPT_OPENSOCKETDATA, pointer: own)
-        try check(unsafe heimdallr_easy_set_close(handle, closeSocket), CURLOPT_CLOSESOCKETFUNCTION)
-        // libcurl may close a socket after the handle's end.
-        try unsafe set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(engine.sockets).toOpaque())
-        guard hop.address != nil else { return }
-        try set(CURLOPT_NOPROGRESS, 0)
-        try check(unsafe heimdallr_easy_set_progress(handle, countStep), CURLOPT_XFERINFOFUNCTION)
-        try unsafe set(CURLOPT_XFERINFODATA, pointer: own)
-    }
-
     // MARK: Dialling
 
     /// Looks up the names of the connection, chooses among their addresses, and lets libcurl begin.
     /// - Parameter failed: called at most once, possibly before this returns.
     final func dial(before deadline: LoopTime, failed: @escaping (TransportError) -> Void) {
         guard let scope, let engine else { return }
-        let unknown = options.unixSocket == nil ? hop.hosts(to: origin).filter { !$0.isNumeric } : []
-        let approach = Approach(unknown, options, deadline: deadline, on: engine.loop)
+        let approach = Approach(origin, by: hop, options, deadline: deadline, on: engine.loop)
         self.approach = approach
         approach.start { [unowned self, unowned approach] result in
             if approach.foundOwn { verdict = .own }
             do throws(TransportError) {
                 try set(addresses: result.get())
-                if approach.hasRaced {
-                    try check(unsafe heimdallr_easy_set_connected(easy.pointer), CURLOPT_SOCKOPTFUNCTION)
-                }
+                try set(proxyAuthorization: approach.authorization)
+                if approach.hasRaced { try setOpened() }
                 let left = deadline.since(max(engine.loop.now, .current()))
                 try set(CURLOPT_CONNECTTIMEOUT_MS, max(1, left.wholeMilliseconds))
                 try scope.begin(self)
-            } catch { failed(error) }
+            } catch {
+                let lacksTicket = hop.negotiation != nil && approach.authorization.isEmpty
+                failed(error.kind == .proxy ? proxyError(error, lacksTicket: lacksTicket) : error)
+            }
         }
     }
 
@@ -197,15 +188,24 @@ import WireText
     /// - Parameter lines: addresses of hosts, for CURLOPT_RESOLVE(3).
     final func set(addresses lines: [String]) throws(TransportError) {
         for line in lines {
-            guard let longer = unsafe curl_slist_append(resolve, line) else {
+            guard let longer = unsafe curl_slist_append(dialLines.addresses, line) else {
                 throw TransportError(.internal, message: "curl_slist_append: out of memory")
             }
-            unsafe resolve = longer
+            unsafe dialLines.addresses = longer
         }
-        if !lines.isEmpty { try unsafe set(CURLOPT_RESOLVE, list: resolve) }
+        if !lines.isEmpty { try unsafe set(CURLOPT_RESOLVE, list: dialLines.addresses) }
     }
 
-    fileprivate final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
+    /// Sets the field for CONNECT, or for the request that the proxy reads.
+    final func set(proxyAuthorization value: [UInt8]) throws(TransportError) {
+        guard !value.isEmpty else { return }
+        let line = "Proxy-Authorization: " + String(decoding: value, as: UTF8.self)
+        unsafe dialLines.proxyFields = curl_slist_append(nil, line)
+        try unsafe set(CURLOPT_PROXYHEADER, list: dialLines.proxyFields)
+        if hop.needsAbsoluteForm { dialogue.token = value }
+    }
+
+    final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
         guard let engine, address != nil || options.unixSocket != nil else { return heimdallr_socket_bad }
         guard let address else { return engine.sockets.open(family: family) }
         let connected = approach?.take()
@@ -221,14 +221,6 @@ import WireText
         let isOpen = descriptor != heimdallr_socket_bad
         if isOpen || MachineShortage(errno: errno) != nil { openFailure = isOpen ? 0 : errno }
         return descriptor
-    }
-
-    /// Counts a progress call, and returns whether libcurl may continue to talk to a next proxy. libcurl reads the
-    /// proxy's answer byte by byte without a limit, with one call for each byte. No real answer reaches the limit here.
-    fileprivate final func takesStep() -> Bool {
-        guard let steps = proxySteps else { return true }
-        proxySteps = steps + 1
-        return steps < 16 * 1024
     }
 
     // MARK: Results
@@ -261,37 +253,13 @@ import WireText
         return TransportError(
             code, message: words(for: code), systemError: systemError, sawResponse: sawResponse, verdict: verdict)
     }
-}
 
-/// Refuses a look-up by libcurl, which already has the addresses of all names. Accepts the call if a host is numeric,
-/// because libcurl makes the same call before it reads a numeric address.
-private func beforeLookUp(
-    _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
-) -> Int32 {
-    guard let handle = unsafe EasyHandle.from(context) else { return 1 }
-    return handle.hop.hosts(to: handle.origin).contains(where: \.isNumeric) ? 0 : 1
-}
-
-private func openSocket(
-    _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
-) -> curl_socket_t {
-    guard let handle = unsafe EasyHandle.from(context), let address = unsafe address else {
-        return heimdallr_socket_bad
+    /// Returns a failure before the request as the next proxy's, with the proxy's answer.
+    final func proxyError(_ error: TransportError, lacksTicket: Bool = false) -> TransportError {
+        hop.noteRefusal(dialogue.status)
+        let refusal = NextProxyRefusal(
+            hop, status: dialogue.status, challenges: dialogue.challenges, lacksTicket: lacksTicket)
+        let words = "\(dialogue.fault ?? error.message); next proxy \(refusal.words)"
+        return TransportError(.proxy, message: words, nextProxy: refusal)
     }
-    return handle.open(
-        unsafe SocketAddress(UnsafePointer(heimdallr_sockaddr(address))), family: unsafe address.pointee.family)
-}
-
-/// - Parameter context: the `CurlSockets`.
-private func closeSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t) -> Int32 {
-    guard let context = unsafe context else { return 1 }
-    unsafe Unmanaged<CurlSockets>.fromOpaque(context).takeUnretainedValue().close(descriptor)
-    return 0
-}
-
-private func countStep(
-    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
-    _ uploadNow: curl_off_t
-) -> Int32 {
-    unsafe EasyHandle.from(context)?.takesStep() == true ? 0 : 1
 }

@@ -43,9 +43,18 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
     /// Our message, or libcurl's with its code, for logs. Holds no secrets, but possibly hostile bytes of the peer.
     public let message: String
 
-    public init(_ kind: Kind, message: String) {
+    /// The next proxy at fault; `nil` for other failures.
+    public let nextProxy: NextProxyRefusal?
+
+    public init(_ kind: Kind, message: String, nextProxy: NextProxyRefusal? = nil) {
         self.kind = kind
         self.message = message
+        self.nextProxy = nextProxy
+    }
+
+    /// The failure of a request that a next proxy read and refused.
+    public init(_ refusal: NextProxyRefusal) {
+        self.init(.proxy, message: refusal.words, nextProxy: refusal)
     }
 
     /// The failure of HTTP/1.1 with a server that knows only HTTP/2.
@@ -85,7 +94,7 @@ extension TransportError {
                 sawResponse ? .responseTruncated : Self.isRefusal(message) ? .tlsHandshake : .connectionLost
             case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_PARTIAL_FILE:
                 sawResponse ? .responseTruncated : .connectionLost
-            // `maySend` refused to send the request a second time, or `takesStep` to read more from a next proxy.
+            // `maySend` refused to send the request a second time, or `NextProxyDialogue` to read more from a next proxy.
             case CURLE_ABORTED_BY_CALLBACK: .connectionLost
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_OUT_OF_MEMORY,
                 CURLE_BAD_FUNCTION_ARGUMENT, CURLE_BAD_CONTENT_ENCODING:
@@ -114,12 +123,8 @@ extension TransportError {
         ].contains { message.contains($0) }
     }
 
-    /// Status of the next proxy's refusal of a CONNECT, which libcurl's message names; `nil` for other failures.
-    public var nextProxyStatus: Int? {
-        guard kind == .proxy, let name = message.firstRange(of: "response ") else { return nil }
-        let digits = message[name.upperBound...].prefix { $0.isNumber }
-        return digits.count == 3 ? Int(digits) : nil
-    }
+    /// Status of the next proxy's refusal; `nil` for other failures.
+    public var nextProxyStatus: Int? { nextProxy?.status }
 }
 
 /// Checks a result code. Only a bug here or a lack of memory can make it an error.

@@ -44,6 +44,7 @@ public struct CredentialRefusal: Sendable {
 extension TransportError {
     /// Remedy of a failed exchange with an upstream, without a capital letter at its start.
     public var upstreamRemedy: String {
+        if let refusal = nextProxy, let remedy = refusal.remedy { return "the next proxy \(refusal.proxy) \(remedy)" }
         switch kind {
         case .shortage(let shortage): return shortage.remedy
         case .http2Only(let isSecure):

@@ -112,12 +112,12 @@ struct OneMessageTests {
         let answer = try await proxy.get("http://far.test/")
         #expect(answer.status == 502 && answer.text.contains("The next proxy answered 407"), "\(answer.text)")
         #expect(answer.field("Proxy-Authenticate") == nil)
-        try await eventually("its line") { proxy.log.contains("The next proxy requires a name and password") }
+        try await eventually("its line") { proxy.log.contains("The next proxy requires a login") }
         let status = try await eventually("the client's") {
             let run = try await RunningProxy.run([
                 "status", "--exit-zero", "--config", proxy.directory.path(of: "config.yaml"),
             ])
-            return run.output.contains("the next proxy requires a name and password, or refuses") ? run : nil
+            return run.output.contains("the next proxy requires a login, or refuses") ? run : nil
         }
         #expect(status.output.contains("407"), "\(status.transcript)")
     }

@@ -44,7 +44,7 @@ enum ShortCause {
     private static func text(_ error: HeimdallrHTTPClientError) -> String {
         switch error {
         case .connect: "No connection to the server"
-        case .nextProxy(407): "The next proxy wants a password"
+        case .nextProxy(407): "The next proxy wants a login"
         case .nextProxy: "The next proxy refuses"
         case .cut: "The server closed the connection"
         case .shortage: "The proxy’s machine can’t make the connection"

@@ -88,6 +88,14 @@ extension Grammar {
         }
     }
 
+    /// The URL of a next proxy, without the words.
+    static func nextProxyURL(_ text: String) throws(BadValue) -> String {
+        guard case .url(let url, _) = try nextProxy(text) else {
+            throw BadValue("write http://host:port", quotes: false)
+        }
+        return url
+    }
+
     /// An absolute URI without a fragment (RFC 8707, section 2).
     static func resource(_ text: String) throws(BadValue) -> String {
         try checked(

@@ -270,7 +270,7 @@ extension Loader {
     }
 
     private func refuse(_ proxy: NextProxy, at position: Position, _ path: String) {
-        guard case .url(let url) = proxy else { return }
+        guard case .url(let url, _) = proxy else { return }
         refuse(url, at: position, "\(path): `proxy` is this proxy itself", "the address of the next proxy")
     }
 

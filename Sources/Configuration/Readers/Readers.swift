@@ -157,18 +157,6 @@ extension Section {
         return (certificate, key)
     }
 
-    /// - Parameter usual: word for the default; `nil`: another setting decides it.
-    func nextProxy(_ key: String, into target: inout NextProxy, usual: String? = "none") {
-        if let usual { tell(key, usually: usual) }
-        read(key, into: &target, Grammar.nextProxy)
-        guard case .url(let url) = target, let userinfo = (try? WebURL(url, allowing: .userInfo))?.userInfo else {
-            return
-        }
-        if userinfo.contains(":"), !comesFromEnvironment(key) {
-            warn(key, "the configuration contains a password: write ${NAME} instead")
-        }
-    }
-
     func readableFile(_ key: String) -> String? {
         guard let written = value(key, Grammar.path) else { return nil }
         let path = diagnostics.resolve(path: written)

@@ -53,6 +53,8 @@ final class Section {
 
     func isList(_ key: String) -> Bool { if case .sequence = entry(key)?.value.content { true } else { false } }
 
+    func isMapping(_ key: String) -> Bool { if case .mapping = entry(key)?.value.content { true } else { false } }
+
     func isEmptyList(_ key: String) -> Bool { isList(key) && entry(key)?.value.elements.isEmpty == true }
 
     /// Returns the position of the key's value, or of the section if the key is absent.

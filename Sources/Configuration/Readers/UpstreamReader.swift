@@ -182,7 +182,9 @@ struct UpstreamReader {
             defer { rewrite.finish() }
             var host = HostField.upstream
             rewrite.read("host", into: &host, Grammar.word)
-            if host == .keep, settings.url?.scheme == .http, case .url = settings.proxy {
+            if host == .keep, settings.url?.scheme == .http, case .url(_, let login) = settings.proxy,
+                !login.answersChallenges
+            {
                 rewrite.error(
                     "host",
                     "the next proxy gets the whole http:// URL, and Host must name the same host: write an "

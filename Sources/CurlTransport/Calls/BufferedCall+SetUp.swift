@@ -22,7 +22,6 @@ extension BufferedCall {
         try set(CURLOPT_BUFFERSIZE, 16_384)
         try check(unsafe heimdallr_easy_set_wiped_context(easy.pointer), CURLOPT_SSL_CTX_FUNCTION)
         try setRequest()
-        try unsafe set(CURLOPT_HEADERFUNCTION, takeHead, data: CURLOPT_HEADERDATA)
         try unsafe set(CURLOPT_WRITEFUNCTION, takeBody, data: CURLOPT_WRITEDATA)
         try unsafe set(CURLOPT_READFUNCTION, giveBody, data: CURLOPT_READDATA)
         try check(unsafe heimdallr_easy_set_prereq(easy.pointer, beforeSend), CURLOPT_PREREQFUNCTION)
@@ -87,13 +86,6 @@ extension BufferedCall {
             return count
         }
     }
-}
-
-private func takeHead(
-    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
-) -> Int {
-    guard let call = unsafe BufferedCall.from(context), let bytes = unsafe bytes else { return 0 }
-    return unsafe call.head(UnsafeRawBufferPointer(start: bytes, count: size * count).span8) ? size * count : 0
 }
 
 private func takeBody(

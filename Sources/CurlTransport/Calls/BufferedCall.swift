@@ -89,14 +89,24 @@ import WireText
     private func failure(for code: CURLcode) -> Failure? {
         if let failure = progress.failure { return failure }
         guard code != CURLE_OK else {
-            if progress.isHeadComplete { return nil }
+            if progress.isHeadComplete { return refusal.map { .transport($0) } }
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
         if !progress.isSent { approach?.failed() }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
         // Before sending, failures with `isOfPeer` are the next proxy's. TLS faults in its tunnel have other kinds.
-        let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer
-        return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
+        let isProxyAtFault =
+            hop.address != nil && !progress.isSent
+            && (error.kind.isOfPeer || error.kind == .aborted || error.kind == .proxy)
+        return .transport(isProxyAtFault ? proxyError(error) : error)
+    }
+
+    /// The next proxy's 407 in place of an answer: only a proxy answers so (RFC 9110, section 15.5.8).
+    private var refusal: TransportError? {
+        guard status == 407, hop.needsAbsoluteForm else { return nil }
+        let challenges = fields.filter { $0.name.lowercased() == "proxy-authenticate" }.map { Array($0.value.utf8) }
+        hop.noteRefusal(407)
+        return TransportError(NextProxyRefusal(hop, status: 407, challenges: challenges))
     }
 
     // MARK: The answer
@@ -130,7 +140,8 @@ import WireText
     private static let maxHeadBytes = 64 * 1024
 
     /// Receives a line of a head or of the trailers.
-    func head(_ line: Span<UInt8>) -> Bool {
+    override func head(_ line: Span<UInt8>) -> Bool {
+        guard hop.address == nil || dialogue.isOver else { return super.head(line) }
         progress.headBytes += line.count
         guard progress.headBytes <= Self.maxHeadBytes else {
             progress.failure = .transport(
@@ -162,7 +173,7 @@ import WireText
     ///
     /// Refuses after the deadline, too: the token record's lease may have ended while the machine was suspended.
     func maySend() -> Bool {
-        proxySteps = nil
+        dialogue.isOver = true
         guard !progress.isSent else { return false }
         guard ContinuousClock.now < deadline else {
             progress.failure = .transport(TransportError(.withheld, message: "the request was not sent"))

@@ -14,7 +14,6 @@ extension Carrier {
         }
         // libcurl would write to stdout by default.
         try unsafe set(CURLOPT_WRITEFUNCTION, { _, _, _, _ in 0 }, data: CURLOPT_WRITEDATA)
-        try unsafe set(CURLOPT_HEADERFUNCTION, { _, size, count, _ in size * count }, data: CURLOPT_HEADERDATA)
     }
 
     /// Offers HTTP/2 by ALPN in place of libcurl. If libcurl made the offer, it would speak HTTP/2 itself.
@@ -31,7 +30,8 @@ extension Carrier {
     func dialError(for code: CURLcode) -> TransportError {
         approach?.failed()
         let error = error(for: code)
-        let isProxyAtFault = hop.address != nil && (error.kind.isOfPeer || error.kind == .aborted)
-        return isProxyAtFault ? TransportError(.proxy, message: error.message) : error
+        let isProxyAtFault =
+            hop.address != nil && (error.kind.isOfPeer || error.kind == .aborted || error.kind == .proxy)
+        return isProxyAtFault ? proxyError(error) : error
     }
 }

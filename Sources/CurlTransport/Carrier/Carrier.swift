@@ -62,8 +62,11 @@ import WireText
 
     /// Whether requests need a target in absolute form, because a proxy reads them.
     public var needsAbsoluteForm: Bool { hop.needsAbsoluteForm }
-    /// Value of Proxy-Authorization for such requests; empty for none.
-    public var proxyAuthorization: [UInt8] { hop.authorization }
+    /// Value of Proxy-Authorization for the next such request; empty for none. A token serves once, for the connection.
+    public var proxyAuthorization: [UInt8] {
+        guard hop.takesToken else { return hop.authorization }
+        return isReused ? [] : dialogue.token
+    }
 
     // MARK: Sending and receiving
 

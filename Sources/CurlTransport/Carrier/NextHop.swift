@@ -15,6 +15,9 @@ struct NextHop: Equatable {
     private(set) var authorization: [UInt8] = []
     /// Whether the connection to the proxy uses TLS.
     private(set) var isSecure = false
+    private(set) var login = NextProxyLogin.basic
+    /// Whether each connection has its own value in place of `authorization`.
+    private(set) var takesToken = false
 
     static let direct = NextHop()
 
@@ -27,16 +30,19 @@ struct NextHop: Equatable {
     ) throws(TransportError) {
         switch setting {
         case .none: return
-        case .url(let url): proxy = url
+        case .url(let url, let login): (proxy, self.login) = (url, login)
         case .environment: proxy = Self.proxy(for: origin, environment) ?? ""
         }
         guard !proxy.isEmpty else { return }
         let parts = try NextProxyAddress(proxy)
         address = parts
         isSecure = parts.scheme == "https"
-        guard parts.scheme == "http" || isSecure, origin.scheme == .http, !tunnels else { return }
+        takesToken = negotiation != nil
+        guard parts.scheme == "http" || isSecure, origin.scheme == .http, !tunnels, !login.answersChallenges else {
+            return
+        }
         needsAbsoluteForm = true
-        guard let user = parts.user else { return }
+        guard let user = parts.user, login == .basic else { return }
         authorization = Array("Basic ".utf8) + Base64.encode(user + [ASCII.colon] + parts.password).utf8
     }
 
@@ -48,6 +54,17 @@ struct NextHop: Equatable {
         guard let address else { return [target] }
         let first = DialledHost(name: address.host, port: address.port, isDialled: true, isProxy: true)
         return address.wantsAddresses ? [first, target] : [first]
+    }
+
+    /// The identity that makes a token for each connection, and the host of its service; `nil` for other methods.
+    var negotiation: (identity: KerberosIdentity, host: String)? {
+        guard case .negotiate(let identity) = login, let address else { return nil }
+        return (identity, address.host)
+    }
+
+    /// Notes the proxy's answer in place of a tunnel or of the origin's answer.
+    func noteRefusal(_ status: Int?) {
+        if status == 407, let negotiation { NegotiateTokens.of(negotiation.identity).refused() }
     }
 
     static func variable(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }

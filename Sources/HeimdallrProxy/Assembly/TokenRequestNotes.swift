@@ -62,7 +62,7 @@ struct NotingHTTPClient: HeimdallrHTTPClient {
 enum FailureCause {
     /// Makes the text printable, because libcurl's message can contain text of the other side.
     static func text(_ error: TransportError) -> String {
-        let words = error.nextProxyStatus == 407 ? "the next proxy requires a name and password" : words(error.kind)
+        let words = error.nextProxyStatus == 407 ? "the next proxy requires a login" : words(error.kind)
         return ForeignText.printable("\(words): \(error.message)")
     }
 

@@ -145,7 +145,7 @@ struct ConnectionCheck: Sendable {
                 "TLS", "the port accepts connections and then sends nothing: no TLS handshake in time",
                 "check that the port speaks TLS, that the server is not overloaded, and the firewalls in between")
         case _ where isBehindProxy:
-            let error = TransportError(.proxy, message: failure.message)
+            let error = TransportError(.proxy, message: failure.message, nextProxy: failure.nextProxy)
             let text = "the next proxy does not connect to \(origin.host):\(origin.port): \(FailureCause.text(failure))"
             return .failed("next proxy", text, remedy(of: error))
         default: return fault(failure)

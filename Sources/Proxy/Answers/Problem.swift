@@ -101,7 +101,7 @@ extension Problem {
         case .tlsConfiguration: self.init(.tlsConfiguration)
         case .http2Only(let isSecure):
             self.init(.http2Only, Self.advice(TLSFault.http2Advice(.upstream, isSecure: isSecure)))
-        case .proxy: self.init(error.nextProxyStatus == 407 ? .nextProxyLogin : .nextProxy)
+        case .proxy: self.init(error.nextProxyStatus == 407 ? .nextProxyLogin : .nextProxy, Self.nextProxy(error))
         case .connectionLost: self.init(.connectionLost)
         // The words are ours and OpenSSL's.
         case .responseTruncated where ["close_notify", "unexpected eof"].contains(where: error.message.contains):
@@ -138,6 +138,14 @@ extension Problem {
         [
             .advice: advice.prefix(1).uppercased() + advice.dropFirst(),
             .fault: TLSFault.parts(of: advice).fault,
+        ]
+    }
+
+    /// The next proxy, and its demand or the failure.
+    private static func nextProxy(_ error: TransportError) -> [Parameter: String] {
+        [
+            .destination: error.nextProxy?.proxy ?? "", .advice: error.nextProxy?.remedy ?? "",
+            .fault: capital(error.message),
         ]
     }
 

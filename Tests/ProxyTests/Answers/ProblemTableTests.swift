@@ -65,12 +65,19 @@ struct ProblemTableTests {
         return Problem(error, client: "items") { _ in SignInHint(advice: "open \(url)", url: url, wasLost: wasLost) }
     }
 
-    private static let transport = faults.map { Problem(TransportError($0.kind, message: $0.message)) }
+    private static let transport =
+        faults.map { Problem(TransportError($0.kind, message: $0.message)) }
+        + [
+            NextProxyRefusal(
+                .url("http://proxy.example.com:3128"), to: Origin(scheme: .http, host: "api.example.com", port: 80),
+                status: 407, challenges: [])
+        ].compactMap { $0.map { Problem(TransportError($0)) } }
     private static let faults: [(kind: TransportError.Kind, message: String)] = [
         (.nameNotResolved, ""), (.nameTimedOut, ""), (.connectionRefused, ""),
         (.connectionFailed, ""), (.connectionTimedOut, ""), (.shortage(.descriptors), ""), (.connectionLimit, ""),
         (.addressDenied, ""), (.tlsHandshake, "wrong version number"), (.tlsCertificate, "certificate has expired"),
-        (.tlsConfiguration, ""), (.proxy, ""), (.connectionLost, ""), (.responseTruncated, ""),
+        (.tlsConfiguration, ""), (.connectionLost, ""), (.responseTruncated, ""),
+        (.proxy, "CONNECT tunnel failed, response 403 (curl 56); next proxy proxy.example.com:3128 answered 403"),
         (.responseTruncated, "unexpected eof"), (.responseMalformed, ""),
         (.responseMalformed, "A field line has no name (line 2)."), (.http2Only(isSecure: true), ""),
     ]

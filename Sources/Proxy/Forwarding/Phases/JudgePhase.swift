@@ -18,10 +18,8 @@ enum JudgePhase {
             canReplay: progress.canRewind, isRequestComplete: progress.isRequestComplete)
         if isCall { findings.callStatus = GRPCStatus(answer) }
         // Only a next proxy answers 407 (RFC 9110, section 15.5.8). The program would take it for this proxy's.
-        if answer.status == 407, let settings = context.upstream?.rule.settings, settings.proxy != .none,
-            context.admitted.destination?.origin.scheme == .http
-        {
-            let error = TransportError(.proxy, message: "the next proxy's response 407")
+        if answer.status == 407, let refusal = nextProxyRefusal(answer, context) {
+            let error = TransportError(refusal)
             RecordPhase.report(error, &context)
             throw Problem(error)
         }
@@ -49,6 +47,14 @@ enum JudgePhase {
             }
         }
         return findings
+    }
+
+    private static func nextProxyRefusal(_ answer: borrowing ResponseHead, _ context: Context) -> NextProxyRefusal? {
+        guard let proxy = context.upstream?.rule.settings.proxy, let origin = context.admitted.destination?.origin,
+            proxy != .none
+        else { return nil }
+        return NextProxyRefusal(
+            proxy, to: origin, status: 407, challenges: challenges(answer, in: .proxyAuthenticate))
     }
 
     // MARK: Rule 7
@@ -203,11 +209,13 @@ enum JudgePhase {
         }
     }
 
-    private static func challenges(_ answer: borrowing ResponseHead) -> [[UInt8]] {
+    private static func challenges(
+        _ answer: borrowing ResponseHead, in name: KnownField = .wwwAuthenticate
+    ) -> [[UInt8]] {
         let line = answer.bytes
         let bytes = line.span
         var values: [[UInt8]] = []
-        for field in answer.fields where field.known == .wwwAuthenticate {
+        for field in answer.fields where field.known == name {
             values.append(Array(bytes[field.value].text.utf8))
         }
         return values
