@@ -46,14 +46,16 @@ struct ProxyPlan: Sendable {
     init(
         _ configuration: Configuration, _ shared: Shared, observer: ProxyObserver, users: UserDirectory?,
         fixed: [[FixedCredential?]], interception: Interception?, listeners: [Listener], generation: Int = 0,
-        upstreams: UpstreamPlan
+        upstreams: UpstreamPlan, former: ProxyPlan? = nil
     ) {
         self.configuration = configuration
         self.shared = shared
         self.observer = observer
         routes = RouteTable(configuration.upstreams)
         layout = MetricsLayout(configuration)
-        placeholders = PlaceholderGuard(configuration, shared.seal)
+        // Programs may still hold what a former configuration issued.
+        let mayBeHeld = former?.placeholders?.guardsIssued == true
+        placeholders = PlaceholderGuard(configuration, shared.seal, afterIssuing: mayBeHeld)
         self.users = users
         self.fixed = fixed
         self.interception = interception

@@ -151,10 +151,10 @@ struct InjectionReader {
     /// A placeholder that programs can send in place of a credential.
     static func placeholder(_ text: String) throws(BadValue) -> String {
         try Grammar.checked(
-            text, Grammar.isVisible(text) && text.utf8.count <= 256,
+            text, Grammar.isVisible(text) && text.utf8.count <= 256 && !text.utf8.contains(ASCII.percent),
             BadValue(
-                "write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER",
-                matching: "^[!-~]{1,256}$"))
+                "write up to 256 visible ASCII characters without spaces and %, such as PLACEHOLDER",
+                matching: "^[!-$&-~]{1,256}$"))
     }
 }
 

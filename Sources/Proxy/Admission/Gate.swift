@@ -110,7 +110,10 @@ struct Gate {
         guard !admitted.entries.isEmpty, let seal = placeholders?.seal, let client = rule.settings.client else {
             return
         }
-        for text in rule.injection.issued(head, bytes, admitted.target) {
+        let texts = rule.injection.issued(head, bytes, admitted.target)
+        // A credential that is wanted by something else than a placeholder would go out unchecked.
+        guard !texts.isEmpty else { throw Problem(.placeholderForeign) }
+        for text in texts {
             do throws(PlaceholderSeal.Refusal) {
                 try opened.open(
                     text, by: seal, client: client, caller: admitted.caller.identity, now: WallClock.now())

@@ -166,7 +166,17 @@ final class InjectionRules: Sendable {
                     guard placeholder?.isParameter(value) == true else { return }
                     found.append(PercentEncoding.form.decodeBytes([UInt8](copying: value)) ?? [])
                 }
-            case .signature: break
+            case .signature:
+                let name = Target.signatureFields[0]
+                for field in head.fields where !field.isHopByHop && bytes[field.name].mayName(field: name) {
+                    let value = bytes[field.value]
+                    _ = placeholder?.isIn(fieldValue: value) { found.append([UInt8](copying: $0)) }
+                    _ = placeholder?.isSigner(of: value) { found.append([UInt8](copying: $0)) }
+                }
+                guard case .path(let path) = target else { break }
+                QueryInjection.forEachValue(of: Target.presigned[1], in: bytes[path]) { value in
+                    _ = placeholder?.isSigner(inParameter: value) { found.append([UInt8](copying: $0)) }
+                }
             }
         }
         return found

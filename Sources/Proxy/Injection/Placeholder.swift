@@ -32,9 +32,13 @@ struct Placeholder: Sendable {
             found(value.extracting(index...))
             return true
         }
-        guard let password = BasicCredentials(value)?.password, fits(password.span) else { return false }
-        found(password.span)
-        return true
+        guard let password = BasicCredentials(value)?.password else { return false }
+        // Many programs encode the parts of Basic as a form (RFC 6749, section 2.3.1).
+        for text in [password, PercentEncoding.form.decodeBytes(password) ?? []] where fits(text.span) {
+            found(text.span)
+            return true
+        }
+        return false
     }
 
     /// Whether the value, raw or percent-decoded, is the placeholder. A server may read it either way.
@@ -45,12 +49,23 @@ struct Placeholder: Sendable {
     }
 
     /// Whether the access key of an AWS signature is the placeholder: `AWS4-HMAC-SHA256 Credential=KEY/…`.
-    func isSigner(of value: Span<UInt8>) -> Bool {
-        value.starts(with: Array("AWS4-HMAC-SHA256 Credential=".utf8) + text + [UInt8(ascii: "/")])
+    /// - Parameter found: gets the placeholder.
+    func isSigner(of value: Span<UInt8>, found: (Span<UInt8>) -> Void = { _ in }) -> Bool {
+        value.starts(with: Self.signer) && isKey(value.extracting(Self.signer.count...), found)
     }
 
     /// Whether the access key in `X-Amz-Credential`, percent-decoded, is the placeholder: `KEY/…`.
-    func isSigner(inParameter value: Span<UInt8>) -> Bool {
-        PercentEncoding.form.decodeBytes([UInt8](copying: value))?.starts(with: text + [UInt8(ascii: "/")]) ?? false
+    func isSigner(inParameter value: Span<UInt8>, found: (Span<UInt8>) -> Void = { _ in }) -> Bool {
+        guard let decoded = PercentEncoding.form.decodeBytes([UInt8](copying: value)) else { return false }
+        return isKey(decoded.span, found)
+    }
+
+    private static let signer = Array("AWS4-HMAC-SHA256 Credential=".utf8)
+
+    private func isKey(_ scope: Span<UInt8>, _ found: (Span<UInt8>) -> Void) -> Bool {
+        let end = scope.position(of: ASCII.slash)
+        guard end < scope.count, fits(scope.extracting(first: end)) else { return false }
+        found(scope.extracting(first: end))
+        return true
     }
 }

@@ -8,25 +8,32 @@ import WireText
 struct PlaceholderGuard: Sendable {
     /// Long texts of the configuration, plain and within base64.
     private let finder: TextFinder
+    /// The same, in lower case.
+    private let hostFinder: TextFinder
     /// The bytes that occur in these texts. Any other byte may be escaped without hiding a text.
     private let letters: [Bool]
     /// Texts that other words may contain. They count only as the value of a credential.
     private let short: [Placeholder]
     /// `nil` for a command that only explains routes: it has no key, and each issued placeholder counts as good.
     let seal: PlaceholderSeal?
+    /// Whether programs may hold issued placeholders: of this configuration, or of a former one of this process.
+    let guardsIssued: Bool
 
     /// Shortest text that is looked for in all parts of a request.
     private static let least = 8
 
-    /// - Returns: `nil` if the configuration has no placeholder.
-    init?(_ configuration: Configuration, _ seal: PlaceholderSeal? = nil) {
+    /// - Parameter afterIssuing: whether a former configuration issued placeholders.
+    /// - Returns: `nil` if there is no placeholder.
+    init?(_ configuration: Configuration, _ seal: PlaceholderSeal? = nil, afterIssuing: Bool = false) {
         let rules = configuration.upstreams
-        guard rules.contains(where: { $0.placeholder != nil || !$0.issue.isEmpty }) else { return nil }
+        guardsIssued = afterIssuing || rules.contains { $0.takesIssued || !$0.issue.isEmpty }
+        guard guardsIssued || rules.contains(where: { $0.placeholder != nil }) else { return nil }
         self.seal = seal
         let texts = Set(rules.filter { !$0.takesIssued }.compactMap(\.placeholder))
         let long = [PlaceholderSeal.prefix] + texts.filter { $0.utf8.count >= Self.least }.map { Array($0.utf8) }
         let patterns = Set(long.flatMap { [$0] + Self.encoded($0) })
         finder = TextFinder(patterns)
+        hostFinder = TextFinder(Set(long.map { $0.map { ASCII.lowercased($0) } }))
         var letters = Array(repeating: false, count: 256)
         for byte in patterns.joined() { letters[Int(byte)] = true }
         self.letters = letters
@@ -49,14 +56,44 @@ struct PlaceholderGuard: Sendable {
         if finder.isIn(bytes) { return true }
         var index = bytes.position(of: ASCII.percent)
         while index < bytes.count {
-            if mayHide(bytes.extracting((index + 1)...)) { return finder.isIn(Self.decoded(bytes).span) }
+            if mayHide(bytes.extracting((index + 1)...)) { return isEscaped([UInt8](copying: bytes)) }
             index = bytes.position(of: ASCII.percent, from: index + 1)
         }
         return false
     }
 
+    /// Levels of escapes that are looked at one by one, before all others are decoded at once. A text may be complete at
+    /// any level, and a part of an escape at the next one.
+    private static let levels = 4
+
+    private func isEscaped(_ bytes: [UInt8]) -> Bool {
+        var text = bytes
+        for _ in 0..<Self.levels {
+            let next = Self.decodedOnce(text)
+            if next.count == text.count { return false }
+            if finder.isIn(next.span) { return true }
+            text = next
+        }
+        return finder.isIn(Self.decoded(text.span).span)
+    }
+
+    /// Whether a host contains a text. Hosts are sent in lower case.
+    private func isIn(host: Span<UInt8>) -> Bool {
+        var folded: [UInt8] = []
+        folded.reserveCapacity(host.count)
+        for index in host.indices { folded.append(ASCII.lowercased(host[index])) }
+        return hostFinder.isIn(folded.span)
+    }
+
     /// Whether a credential contains a text, or is a short one.
-    func isIn(credential value: Span<UInt8>) -> Bool { isIn(value) || isShort(value) }
+    func isIn(credential value: Span<UInt8>) -> Bool { isIn(value) || isInBasic(value) || isShort(value) }
+
+    /// Whether name or password of HTTP Basic contain an escaped text, which its base64 hides.
+    private func isInBasic(_ value: Span<UInt8>) -> Bool {
+        guard let basic = BasicCredentials(value) else { return false }
+        for part in [Array(basic.user.utf8), basic.password] where isIn(part.span) { return true }
+        return false
+    }
 
     private func isShort(_ value: Span<UInt8>) -> Bool {
         for text in short where text.isIn(fieldValue: value) { return true }
@@ -72,6 +109,33 @@ struct PlaceholderGuard: Sendable {
         return byte == ASCII.percent || letters[Int(byte)]
     }
 
+    private static func decodedOnce(_ bytes: [UInt8]) -> [UInt8] {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(bytes.count)
+        var index = 0
+        func value(_ at: Int) -> UInt8? {
+            guard at + 1 < bytes.count, let high = ASCII.hexValue(bytes[at]), let low = ASCII.hexValue(bytes[at + 1])
+            else { return nil }
+            return high << 4 | low
+        }
+        while index < bytes.count {
+            if bytes[index] == ASCII.percent, let byte = value(index + 1) {
+                decoded.append(byte)
+                index += 3
+            } else if bytes[index] == ASCII.percent, index + 1 < bytes.count,
+                bytes[index + 1] | 0x20 == UInt8(ascii: "u"),
+                let page = value(index + 2), let low = value(index + 4)
+            {
+                decoded.append(page == 0 ? low : 0xFF)
+                index += 6
+            } else {
+                decoded.append(bytes[index])
+                index += 1
+            }
+        }
+        return decoded
+    }
+
     private static func decoded(_ bytes: Span<UInt8>) -> [UInt8] {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
@@ -85,8 +149,10 @@ extension PlaceholderGuard {
     /// Refuses a placeholder in the method, the host or the path, where no credential goes.
     /// - Returns: whether some other part of the head may have one.
     func look(at head: RequestHead, _ bytes: Span<UInt8>) throws(Problem) -> Bool {
+        let address = Self.address(head, bytes)
+        if isIn(host: bytes[head.host]) || isIn(host: bytes[address]) { throw Problem(.placeholderElsewhere) }
         guard isIn(bytes) else { return false }
-        guard !isIn(bytes[head.method]), !isIn(bytes[head.host]), !isIn(bytes[Self.address(head, bytes)]) else {
+        guard !isIn(bytes[head.method]), !isIn(bytes[head.host]), !isIn(bytes[address]) else {
             throw Problem(.placeholderElsewhere)
         }
         return true
@@ -104,16 +170,19 @@ extension PlaceholderGuard {
     func refuse(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: InjectionRules, _ admitted: Admitted, isThere: Bool
     ) throws(Problem) {
-        guard isThere || !short.isEmpty else { return }
         let entries = admitted.entries
         let dropped = rules.dropped(entries)
         for field in head.fields where field.known != .host {
             let isKept = field.isHopByHop ? field.known == .upgrade : !dropped.contains(bytes[field.name])
             guard isKept else { continue }
-            if isThere, isIn(bytes[field.name]) || isIn(bytes[field.value]) { throw Problem(.placeholderElsewhere) }
-            if field.known == .authorization || field.known == .other, isShort(bytes[field.value]) {
-                throw Problem(.placeholderElsewhere)
+            let value = bytes[field.value]
+            guard
+                isThere && (isIn(bytes[field.name]) || isIn(value)) || isInBasic(value)
+                    || (field.known == .authorization || field.known == .other) && isShort(value)
+            else {
+                continue
             }
+            throw Problem(.placeholderElsewhere)
         }
         guard isThere, case .path(let path) = admitted.target else { return }
         guard rules.changesQuery(bytes[path], for: entries) else {

@@ -53,6 +53,9 @@ struct ProgramTokenRequest {
             guard let claims = Self.claims(text), let issuer = claims["iss"]?.string, claims["target_audience"] == nil
             else { throw Problem(.tokenRequestGrant) }
             if senders.isEmpty { senders = [Sender(id: issuer)] }
+            for name in ["sub", "scope"] where claims[name] != nil && claims[name]?.string == nil {
+                throw Problem(.tokenRequestGrant)
+            }
             if let named = claims["sub"]?.string, !senders.contains(where: { $0.id == named }) { subject = named }
             asked = asked ?? claims["scope"]?.string
         }
@@ -67,8 +70,15 @@ struct ProgramTokenRequest {
         let type = head.index(of: .contentType).map { bytes[head.fields[$0].value].text.lowercased() } ?? ""
         guard type.hasPrefix("application/json") else { return FormText.fields(body) }
         guard case .object(let members)? = try? JSONParser.parse(body) else { return nil }
+        // A parameter of another type must not look like none.
+        guard members.allSatisfy({ !known.contains($0) || $1.string != nil || $1 == .null }) else { return nil }
         return members.compactMapValues(\.string)
     }
+
+    private static let known: Set = [
+        "grant_type", "scope", "client_id", "client_secret", "client_assertion", "refresh_token", "assertion",
+        "username", "password",
+    ]
 
     /// Returns the claims of a JWT (RFC 7519). Its signature is not checked: the program's key is a dummy.
     private static func claims(_ text: String) -> JSONValue? {

@@ -97,7 +97,7 @@ struct InjectionTests {
             "require_placeholder: X":
                 "35: upstreams[1].require_placeholder: this applies to injected credentials: write `client` or `inject` too, or leave it out",
             "client: a, require_placeholder: \"a b\"":
-                "46: upstreams[1].require_placeholder: write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER, not \"a b\"",
+                "46: upstreams[1].require_placeholder: write up to 256 visible ASCII characters without spaces and %, such as PLACEHOLDER, not \"a b\"",
             "on_existing: keep":
                 "27: upstreams[1].on_existing: this applies to injected credentials: write `client` or `inject` too, or leave it out",
             "url: http://y.example, inject: {header: X, value: {env: SECRET}}":

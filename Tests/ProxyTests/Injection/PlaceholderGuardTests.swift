@@ -31,6 +31,8 @@ struct PlaceholderGuardTests {
             "X-Auth: \(basic("long-name:\(text)"))", "Referer: http://a.test/?access_token=\(text)",
             "Sec-WebSocket-Protocol: base64url.bearer.\(Data(text.utf8).base64EncodedString())",
             "X-\(text): 1", "Cookie: t=%50UT-THE-TOKEN-HERE%68eimdallr1_x",
+            "Authorization: \(basic("me:" + text.replacing("-", with: "%2D").replacing("_", with: "%5F")))",
+            "Cookie: t=%2%\(String(text.utf8.first ?? 0, radix: 16))\(text.dropFirst())", "Cookie: t=%25%5\(text)",
         ]
     }
 
@@ -63,6 +65,8 @@ struct PlaceholderGuardTests {
             #expect(response.status == 403)
         }
         #expect(try await proxy.request("GET", "http://\(Self.prefix).test/").status == 403)
+        // Hosts are sent in lower case.
+        #expect(try await proxy.request("GET", "http://HEIMDALLR1_abc.localhost/").status == 403)
         #expect(
             try await proxy.send("CONNECT \(Self.prefix).test:443 HTTP/1.1\r\nHost: a\r\n\r\n", method: "CONNECT")
                 .status
@@ -71,7 +75,7 @@ struct PlaceholderGuardTests {
         #expect(try await proxy.send("GET /\(Self.text) \u{1}\r\n\r\n").status == 400)
         #expect(try await proxy.send("GET /\(Self.text)\u{1} HTTP/1.1\r\n\r\n").status == 400)
         #expect(proxy.origin.requests.isEmpty)
-        try await eventually("the records") { proxy.log.all.count == 7 }
+        try await eventually("the records") { proxy.log.all.count == 8 }
         for record in proxy.log.all {
             let shown = String(decoding: record.path + record.host + record.requestID, as: UTF8.self)
             for text in [Self.text, Self.prefix, "UT-THE-TOKEN-HERE", "UFVULVRIRS1"] { #expect(!shown.contains(text)) }

@@ -72,6 +72,29 @@ struct IssueTests {
         #expect(answer["token_type"] as? String == "bearer" && answer["instance_url"] as? String == "https://x.test")
     }
 
+    @Test func `beside a signature of AWS, too, only a good placeholder gets the token`() async throws {
+        let proxy = try await proxy(
+            """
+            inject:
+              - {header: X-Token, scheme: ""}
+              - {sigv4: {region: r, service: s, access_key_id: AKID, secret_access_key: key}}
+            """)
+        let good = try await placeholder(proxy)
+        let signed = "AWS4-HMAC-SHA256 Credential=KEY/20260101/r/s/aws4_request, SignedHeaders=host, Signature=0"
+        for (fields, status) in [
+            (["Authorization: heimdallr1_"], 401), (["Authorization: Bearer heimdallr1_garbage"], 401),
+            (["Authorization: \(signed.replacing("KEY", with: "heimdallr1_"))"], 401),
+            (["Authorization: Bearer \(good)"], 200), (["Authorization: \(signed.replacing("KEY", with: good))"], 200),
+            (["X-Token: heimdallr1_"], 401), (["X-Token: \(good)"], 200),
+        ] {
+            #expect(try await proxy.request("GET", "http://api.test/", fields: fields).status == status, "\(fields)")
+        }
+        let query = "X-Amz-Signature=0&X-Amz-Credential="
+        #expect(try await proxy.request("GET", "http://api.test/?\(query)heimdallr1_%2Fx").status == 401)
+        #expect(try await proxy.request("GET", "http://api.test/?\(query)\(good)%2Fx").status == 200)
+        #expect(proxy.origin.requests.allSatisfy { !"\($0.target)\($0.fields)".contains("heimdallr1_") })
+    }
+
     @Test(arguments: ["Bearer P", "bearer P", "P", "Token  P", "BASIC"])
     func `a placeholder is replaced by the token, whatever its scheme`(value: String) async throws {
         let proxy = try await proxy()

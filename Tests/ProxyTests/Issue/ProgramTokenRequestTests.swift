@@ -49,6 +49,19 @@ struct ProgramTokenRequestTests {
         #expect(try senders("&client_assertion=\(Self.jwt(#"{"iss":"me","sub":"me"}"#))") == [["me", nil]])
     }
 
+    @Test func `a parameter or claim of another type is refused, and never looks like none`() throws {
+        for body in [
+            #"{"grant_type":"client_credentials","client_id":"me","scope":["a"]}"#,
+            #"{"grant_type":"password","client_id":"me","username":5,"password":"x"}"#,
+        ] { #expect(throws: Problem.self) { _ = try read(body, [Self.json]).get() } }
+        for claims in [
+            #"{"iss":"robot","sub":5}"#, #"{"iss":"robot","sub":["ann"]}"#, #"{"iss":"robot","scope":["a"]}"#,
+        ] { #expect(throws: Problem.self) { _ = try read(Self.assertion + Self.jwt(claims)).get() } }
+        #expect(
+            try read(#"{"grant_type":"client_credentials","client_id":"me","scope":null}"#, [Self.json]).get().scope
+                == nil)
+    }
+
     @Test func `each grant gives its subject, scopes and refresh token`() throws {
         let password = try read("grant_type=password&username=ann&password=x&client_id=me&scope=a+openid+b").get()
         #expect(password.subject == "ann" && password.scopes == ["a", "b"] && password.scope == "a openid b")
