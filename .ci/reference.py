@@ -40,6 +40,7 @@ EXAMPLES_OF = {
     "connectNear": {"asked": "api.exmaple.com:443"}, "tunnelNear": {"asked": "api.exmaple.com:443"},
     "loginNeeded": {"advice": "open http://127.0.0.1:8081/login/items"},
     "loginLost": {"advice": "open http://127.0.0.1:8081/login/items"},
+    "noToken": {"fault": "it answered 503"}, "wrongTokenEndpoint": {"fault": "it answered 404"},
     "machineShortage": {
         "advice": "This process has as many files and sockets open as it may have: raise the limit of file descriptors "
         "(ulimit -n, LimitNOFILE=), or lower max_connections",

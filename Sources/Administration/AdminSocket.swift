@@ -61,7 +61,10 @@ public enum AdminSocket {
         let folder = own + "-" + String(UInt64.random(in: .min ... .max), radix: 36)
         FileSystem.makeFolder(folder, mode: 0o700)
         if let fault = folderFault(folder) {
-            throw .socket(path: own + end, reason: "\(reason), and neither can \(folder): \(fault)")
+            throw .socket(
+                path: own + end,
+                reason:
+                    "\(reason), and neither can \(folder): \(fault). Make \(base) writable, if it is mounted read-only")
         }
         return (folder + end, reason)
     }

@@ -1,5 +1,6 @@
 import Configuration
 import CurlTransport
+import Heimdallr
 import Logging
 import Reactor
 import Reports
@@ -28,12 +29,15 @@ final class FreshFiles: Sendable {
         }
     }
 
-    /// Files of TLS whose newer content can't be used, each with the reason. Blocks.
+    /// Files whose newer content can't be used, and secrets whose last value stays in use, each with the reason. Blocks.
     var unused: [String] {
         let system = SystemAuthorities.shared
         let bundle = system.isBehind ? system.bundle.map { "\($0): it can't be used" } : nil
         let unused = tls.unused.union(listeners.unused).map { "\($0.file): \($0.reason)" }
-        return (unused + [bundle].compactMap(\.self)).sorted()
+        let kept = secrets.all.compactMap { source, secret in
+            secret.fault.flatMap { secret.current() == nil ? nil : "\(source): \($0)" }
+        }
+        return (unused + [bundle].compactMap(\.self) + kept).sorted()
     }
 
     func certificateEnds(at now: Int64) -> [CertificateEnd] {

@@ -79,9 +79,14 @@ extension Problem {
         case .clientRefused(.secret, _):
             self.init(.noSecret, retryAfter: error.retryAfter)
         case .rejectedByResource: self.init(.tokensRefused, [.client: client], retryAfter: error.retryAfter)
+        case .clientRefused(let fault, _) where fault.isOfAddress,
+            .tokenEndpointUnavailable(let fault, _) where fault.isOfAddress:
+            self.init(.wrongTokenEndpoint, [.client: client, .fault: fault.inShort], retryAfter: error.retryAfter)
         case .clientRefused: self.init(.clientRefused, retryAfter: error.retryAfter)
         case .deadlineExceeded: self.init(.lateToken, retryAfter: error.retryAfter)
-        default: self.init(.noToken, retryAfter: error.retryAfter)
+        case .tokenEndpointUnavailable(let fault, _):
+            self.init(.noToken, [.fault: fault.inShort], retryAfter: error.retryAfter)
+        default: self.init(.noToken, [.fault: "the wait for it was ended"], retryAfter: error.retryAfter)
         }
     }
 
@@ -212,4 +217,30 @@ extension Problem {
 extension Authority {
     /// Authority of the http:// URL for this target of a CONNECT: without port 443.
     var byHTTP: Authority { Authority(host: host, port: port == 443 ? nil : port) }
+}
+
+extension TokenEndpointFault {
+    /// Whether the address is no token endpoint.
+    fileprivate var isOfAddress: Bool {
+        switch self {
+        case .status(let status, _): [404, 405, 410, 501].contains(status)
+        case .redirect: true
+        default: false
+        }
+    }
+
+    /// The kind of fault for programs, with no word of the server: the log and `status` have those.
+    fileprivate var inShort: String {
+        switch self {
+        case .network(.tls): "its TLS handshake failed"
+        case .network(let error): error.description
+        case .status(let status, _), .webPage(let status), .limited(let status, _), .redirect(let status):
+            "it answered \(status)"
+        case .answer: "its answer can't be used"
+        case .refused: "it refused the request"
+        case .discovery: "its address was not found in the server's metadata"
+        case .secret, .store: "the request was not sent"
+        case .stuck: "no complete answer came in time"
+        }
+    }
 }

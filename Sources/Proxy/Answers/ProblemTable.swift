@@ -18,7 +18,8 @@ extension Problem {
         case tokenRequestMalformed, tokenRequestClient, tokenRequestGrant, tokenRequestGrantType, tokenRequestScope,
             tokenRequestMethod, tokenRequestTooLarge
         // The token.
-        case loginNeeded, loginLost, noToken, storeFault, lateToken, clientRefused, noSecret, tokensRefused,
+        case loginNeeded, loginLost, noToken, storeFault, lateToken, clientRefused, wrongTokenEndpoint, noSecret,
+            tokensRefused,
             noCredential
         // The upstream.
         case nameUnknown, tunnelNameUnknown, nameTimedOut, machineShortage, connectionRefused, tunnelRefused,

@@ -55,6 +55,7 @@ struct ProblemTableTests {
         [
             HeimdallrError.needsAuthentication, .rejectedByResource(retryAfter: .seconds(4)),
             .clientRefused(.status(401), retryAfter: .seconds(10)),
+            .clientRefused(.status(404), retryAfter: .seconds(10)),
             .tokenEndpointUnavailable(.status(503), retryAfter: .seconds(2)), .deadlineExceeded(retryAfter: .zero),
             .tokenEndpointUnavailable(.store(TokenStoreError("it is full")), retryAfter: .seconds(1)),
             .clientRefused(.secret(SecretProviderError("it can't be read")), retryAfter: .seconds(1)),
