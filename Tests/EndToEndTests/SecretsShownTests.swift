@@ -43,7 +43,7 @@ struct SecretsShownTests {
             """
         }
         func secret(_ name: String) -> String { "client_secret: {file: FOLDER/\(name)}" }
-        return client("plain", secret("plain"))
+        return client("plain", secret("plain") + "\nexportable: true")
             + client("form", secret("form") + "\ntoken_endpoint_auth_method: client_secret_post")
             + client("signed", secret("signed") + "\ntoken_endpoint_auth_method: client_secret_jwt")
             + client(

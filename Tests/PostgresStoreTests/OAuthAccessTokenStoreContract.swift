@@ -139,13 +139,22 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         try await other.save(record(1, "R"), client: "other")
         try await one.save(record(1, "first"), client: "billing")
         await lease.release()
-        // A busy machine takes longer for a mark's end than the wait for a lease.
-        lease = try await eventually("the released lease is free") { try? await other.lease(client: "billing") }
+        // A busy machine takes longer for a mark's end than the wait for a lease; a mark whose answer came too late ends by
+        // its own time, 30 s.
+        lease = try await eventually("the released lease is free", within: .seconds(90)) {
+            try? await other.lease(client: "billing")
+        }
         #expect(try await other.load(client: "billing")?.refreshToken == Secret("first"))
         await lease.release()
-        do { _ = try await eventually("it is free again") { try? await one.lease(client: "billing") } }
+        do {
+            _ = try await eventually("it is free again", within: .seconds(90)) {
+                try? await one.lease(client: "billing")
+            }
+        }
         // Its mark goes in a task of its own, which may take longer than the wait for a lease on a busy machine.
-        let last = try await eventually("the dropped lease ends") { try? await other.lease(client: "billing") }
+        let last = try await eventually("the dropped lease ends", within: .seconds(90)) {
+            try? await other.lease(client: "billing")
+        }
         await last.release()
     }
 
