@@ -86,7 +86,7 @@ let package = Package(
             name: "HTTPServer", dependencies: ["HTTP2", "HTTPMessage", "Reactor", "WireText"], swiftSettings: strict),
         // OAuth, transports, TLS, signatures.
         .target(
-            name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "WireText"],
+            name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "SigV4", "WireText"],
             swiftSettings: strict),
         .target(
             name: "CurlTransport",

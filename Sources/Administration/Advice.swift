@@ -172,6 +172,11 @@ public struct Advice: Sendable {
         case 404, 405, 410, 501: return wrongAddress
         default: break
         }
+        if client?.grantType == "aws" {
+            return
+                "compare the keys or the web identity, `role_arn`, `external_id` and `duration` with the role and its trust "
+                + "policy at AWS, and the clock with the time"
+        }
         if client?.grantType == "github_app" {
             return
                 "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with the app's "

@@ -4,7 +4,7 @@ enum GrantName {
     private static let words = [
         "client_credentials": "client credentials", "authorization_code": "authorization code",
         "refresh_token": "refresh token", "device_code": "device code", "token-exchange": "token exchange",
-        "jwt-bearer": "JWT bearer", "saml2-bearer": "SAML bearer", "github_app": "GitHub App",
+        "jwt-bearer": "JWT bearer", "saml2-bearer": "SAML bearer", "github_app": "GitHub App", "aws": "AWS",
     ]
 
     /// Returns the usual name in English.

@@ -123,7 +123,8 @@ public final class ProxyServer: Sendable {
         let plan = ProxyPlan(
             configuration, former.plan.shared, observer: observer, users: directory, fixed: fixed,
             interception: interception, listeners: change.listeners, generation: former.plan.generation + 1,
-            upstreams: UpstreamPlan(configuration, clients: clients, former: former.plan.upstreams, same: same))
+            upstreams: UpstreamPlan(configuration, clients: clients, former: former.plan.upstreams, same: same),
+            former: former.plan)
         var prepared: [LoopBound<InstalledPlan>] = []
         do {
             for shard in former.shards {
@@ -213,6 +214,12 @@ public final class ProxyServer: Sendable {
                             failed: observer.credentialFailed)
                     }
                 }
+            }
+            if let source = upstream.metadata?.authorization {
+                made.append(
+                    sources.credential(
+                        .query(name: "authorization", value: source), entry: "metadata (authorization)", on: loop,
+                        failed: observer.credentialFailed))
             }
             new += made.compactMap(\.self)
             return made

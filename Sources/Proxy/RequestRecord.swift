@@ -12,6 +12,8 @@ public struct RequestRecord: Sendable {
         case given
         /// The program got a placeholder.
         case issued
+        /// The program got a token.
+        case exported
         /// The proxy answered itself, and no upstream got the credential.
         case denied
     }

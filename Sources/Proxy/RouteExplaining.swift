@@ -29,10 +29,10 @@ extension UpstreamRoute {
         if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
         if !upstream.callers.isEmpty { rule += " callers \(upstream.callers)" }
         let isTrace = isTrace && upstream.injects
-        guard upstream.issue.isEmpty else {
+        guard !upstream.answersHere else {
             self.init(
                 index: index, rule: rule + way, destination: "the proxy itself", client: nil, injection: "",
-                unsigned: "the answer has \(upstream.issueText)", https: https)
+                unsigned: "the answer has \(upstream.ownAnswer)", https: https)
             return
         }
         self.init(

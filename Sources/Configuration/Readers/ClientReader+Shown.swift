@@ -13,13 +13,15 @@ extension ClientReader {
     /// Whether the assertion or token alone may identify the client. Then `client_id` is optional (RFC 7521, section
     /// 4.1; RFC 8693, section 2.1).
     var mayOmitClientID: Bool {
-        settings.grantType.carriesAssertion
-            && !["client_secret", "client_key", "token_endpoint_auth_method"].contains(where: section.has)
+        settings.grantType == .aws
+            || settings.grantType.carriesAssertion
+                && !["client_secret", "client_key", "token_endpoint_auth_method"].contains(where: section.has)
     }
 
     mutating func readAssertions(_ grant: Grant?) {
         settings.assertion = readAssertion()
         settings.githubApp = readGitHubApp(grant)
+        settings.aws = readAWS(grant)
         let subject = readSubject()
         let types = ["subject_token_type", "actor_token_type"].map { key in
             section.tell(key, usually: "access_token")

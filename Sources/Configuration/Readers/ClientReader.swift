@@ -31,6 +31,9 @@ struct ClientReader {
         }
         if grant == nil { reader.checkNeeds() }
         reader.checkPlaintext()
+        if let aws = reader.settings.aws, reader.settings.tokenEndpoint == nil {
+            reader.settings.tokenEndpoint = aws.endpoint
+        }
         if let app = reader.settings.githubApp {
             reader.settings.tokenEndpoint = GitHubAppGrant.tokenEndpoint(api: app.api, installation: app.installation)
         }
@@ -53,7 +56,7 @@ struct ClientReader {
             if Self.isGrantName(text) { return .extension(text) }
             throw BadValue(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
-                    + "saml2-bearer, token-exchange, github_app, or another grant's name or URI",
+                    + "saml2-bearer, token-exchange, github_app, aws, or another grant's name or URI",
                 fits: .any([
                     .words(
                         Grant.all.filter { !$0.isDeprecated }.map(\.name),

@@ -39,6 +39,7 @@ struct Loader {
         section.finish()
         checkAcrossSections(section)
         bindUpstreams()
+        bindMetadata()
         bindIssued()
         for name in ["store", "interception", "audit", "admin"] {
             diagnostics.note(opened: name, at: section.position(of: name))
@@ -70,6 +71,7 @@ struct Loader {
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)
+        readMetadata(section)
     }
 
     // MARK: Lists

@@ -8,7 +8,7 @@ enum SigV4Reader {
     /// Returns `nil` if a value is missing or invalid.
     static func read(_ section: Section) -> SigV4Settings? {
         defer { section.finish() }
-        let region = section.value("region") { text throws(BadValue) in try word(text, "eu-central-1") }
+        let region = section.value("region", region)
         let service = section.value("service") { text throws(BadValue) in try word(text, "execute-api or s3") }
         for (key, example) in [("region", "eu-central-1"), ("service", "execute-api or s3")] {
             section.need(key, saying: "\(section.path): `\(key)` is missing: write \(example)")
@@ -16,6 +16,8 @@ enum SigV4Reader {
         guard let credentials = credentials(section), let region, let service else { return nil }
         return SigV4Settings(region: region, service: service, credentials: credentials)
     }
+
+    static func region(_ text: String) throws(BadValue) -> String { try word(text, "eu-central-1") }
 
     /// A word in the credential scope of a signature.
     private static func word(_ text: String, _ example: String) throws(BadValue) -> String {

@@ -52,6 +52,8 @@ public struct ClientSettings: Sendable, Equatable {
     public var exchange: ExchangeSettings?
     /// App for the grant `github_app`. The token endpoint follows from these settings.
     public var githubApp: GitHubAppSettings?
+    /// Keys or identity for the grant `aws`.
+    public var aws: AWSSettings?
     /// User name for the password grant, always set together with `password`; `nil` if a person types both.
     public var username: String?
     public var password: SecretSource?
@@ -87,6 +89,7 @@ public struct ClientSettings: Sendable, Equatable {
         case .signed(let settings): sources.append(settings.key)
         case nil: break
         }
+        sources += aws?.secrets ?? []
         if case .secret(let subject) = exchange?.subject { sources.append(subject) }
         if case .key(let key, _) = dpop { sources.append(key) }
         return sources.compactMap { $0 }

@@ -53,7 +53,7 @@ extension ClientSettings.GrantType {
     /// All grants except extension grants.
     static let all: [Self] = [
         .clientCredentials, .authorizationCode, .deviceCode, .implicit, .password, .refreshToken, .jwtBearer,
-        .saml2Bearer, .tokenExchange, .githubApp,
+        .saml2Bearer, .tokenExchange, .githubApp, .aws,
     ]
 
     private static let browserKeys = [
@@ -114,6 +114,12 @@ extension ClientSettings.GrantType {
         name: "github_app", hasTokenEndpoint: false, keys: GitHubAppSettings.keys, required: ["key", "installation"],
         check: { $0.checkGitHubApp() }
     ) { settings, secret, _ in settings.githubApp?.grant(secret) ?? GitHubAppGrant(key: secret(nil)) }
+
+    public static let aws: Self = .init(
+        name: "aws", hasTokenEndpoint: false, keys: AWSSettings.keys, required: ["region"], check: { $0.checkAWS() }
+    ) { settings, secret, _ in
+        settings.aws?.grant(secret) ?? AWSGrant(.webIdentity(secret(nil)), region: "")
+    }
 
     /// Any other grant type, by its name or URI (RFC 6749, section 4.5).
     public static func `extension`(_ name: String) -> Self {

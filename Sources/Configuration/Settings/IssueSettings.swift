@@ -35,7 +35,13 @@ public struct IssueSettings: Sendable, Equatable {
 
 extension UpstreamSettings {
     /// What the proxy answers here itself, for `check` and `why`; empty if requests are forwarded.
-    public var issueText: String { issue.map(\.description).joined(separator: "; ") }
+    public var ownAnswer: String {
+        guard let metadata else { return issue.map(\.description).joined(separator: "; ") }
+        return "the token of \(client ?? ""), as \(metadata.kind.name)'s metadata service gives it"
+    }
+
+    /// Whether the proxy answers all requests itself.
+    public var answersHere: Bool { !issue.isEmpty || metadata != nil }
 }
 
 extension IssueSettings: CustomStringConvertible {

@@ -88,12 +88,12 @@ extension Configuration {
             fields: upstream.fields.map { "\($0.name): \($0.patterns.joined(separator: " or "))" }
                 .joined(separator: "; "),
             callers: upstream.callers.description,
-            destination: !upstream.issue.isEmpty
+            destination: upstream.answersHere
                 ? "the proxy itself" : upstream.url?.description ?? "https://\(host)",
             client: upstream.client.map { name in
                 let grant = clients.first { $0.name == name }?.grantType.description
                 return "client \(name)" + (grant.map { " (\($0))" } ?? "")
             } ?? (upstream.injects ? "no client" : "unsigned"),
-            injection: upstream.issueText + upstream.injectionText)
+            injection: upstream.answersHere ? upstream.ownAnswer : upstream.injectionText)
     }
 }

@@ -41,6 +41,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var takesIssued: Bool { placeholder == Self.issuedWord }
     /// Token requests that the proxy answers itself, the first fitting entry wins; empty if requests are forwarded.
     public var issue: [IssueSettings] = []
+    /// The metadata service that the proxy plays here; `nil` if requests are forwarded.
+    public var metadata: MetadataSettings?
     /// Whether the client's tokens are bound to a key, so that each request needs a DPoP proof (RFC 9449).
     public var provesPossession = false
     public var onExisting = OnExisting.replace

@@ -34,7 +34,7 @@ package struct TokenFormat: Sendable {
             ])
         },
         TokenFormat("header") { token, _ in "Authorization: Bearer \(token.value.revealed)\n" },
-        kubectl, git, docker, aws, netrc, gcloud,
+        kubectl, git, docker, aws, netrc, gcloud, google, azure, awsContainer, awsInstance,
     ]
 
     package static let plain = TokenFormat("plain") { token, _ in token.value.revealed + "\n" }
@@ -81,13 +81,7 @@ package struct TokenFormat: Sendable {
 
     /// `credential_process` of AWS SDKs. The keys are members of the token endpoint's answer.
     private static let aws = TokenFormat("aws") { token, _ throws(ExportFault) in
-        guard let key = token.members["AccessKeyId"]?.string, let secret = token.members["SecretAccessKey"]?.string
-        else {
-            throw ExportFault(
-                "these are no keys of AWS: the token endpoint's answer has no AccessKeyId and SecretAccessKey. For "
-                    + "AssumeRoleWithWebIdentity use the format plain")
-        }
-        let session = token.members["SessionToken"]?.string ?? token.value.revealed
+        let (key, secret, session) = try keys(of: token)
         return line([
             .init("Version", .number(1)), .init("AccessKeyId", .string(key)), .init("SecretAccessKey", .string(secret)),
             .init("SessionToken", .string(session)), .init("Expiration", JSON(token.endText)),
@@ -119,6 +113,52 @@ package struct TokenFormat: Sendable {
             .init("id_token", .string(token.value.revealed)),
             .init("expiration_time", token.end.map { .number($0) } ?? .null),
         ])
+    }
+
+    // MARK: Metadata services
+
+    private static let google = TokenFormat("google") { token, _ in
+        line([
+            .init("access_token", .string(token.value.revealed)), .init("expires_in", .number(token.left ?? 3600)),
+            .init("token_type", "Bearer"),
+        ])
+    }
+
+    /// Programs want numbers as texts, some `expires_in` and some `expires_on`.
+    private static let azure = TokenFormat("azure") { token, _ in
+        line([
+            .init("access_token", .string(token.value.revealed)), .init("token_type", "Bearer"),
+            .init("expires_in", .string(String(token.left ?? 3600))),
+            .init("expires_on", JSON(token.end.map { String($0) })),
+        ])
+    }
+
+    private static let awsContainer = TokenFormat("aws-container") { token, _ throws(ExportFault) in
+        line(try credentials(token))
+    }
+
+    private static let awsInstance = TokenFormat("aws-instance") { token, _ throws(ExportFault) in
+        line([.init("Code", "Success"), .init("Type", "AWS-HMAC")] + (try credentials(token)))
+    }
+
+    private static func credentials(_ token: ExportedToken) throws(ExportFault) -> [JSON.Member] {
+        let (key, secret, session) = try keys(of: token)
+        return [
+            .init("AccessKeyId", .string(key)), .init("SecretAccessKey", .string(secret)),
+            .init("Token", .string(session)), .init("Expiration", JSON(token.endText)),
+        ]
+    }
+
+    private static func keys(
+        of token: ExportedToken
+    ) throws(ExportFault) -> (key: String, secret: String, session: String) {
+        guard let key = token.members["AccessKeyId"]?.string, let secret = token.members["SecretAccessKey"]?.string
+        else {
+            throw ExportFault(
+                "these are no keys of AWS: the token endpoint's answer has no AccessKeyId and SecretAccessKey. For "
+                    + "AssumeRoleWithWebIdentity use the format plain")
+        }
+        return (key, secret, token.members["SessionToken"]?.string ?? token.value.revealed)
     }
 
     // MARK: JSON

@@ -31,13 +31,14 @@ struct UpstreamExamples {
         configuration.upstreams.enumerated().map { index, upstream in
             AdministrationSources.Rule(
                 upstream: upstream.host.description, client: upstream.client,
-                destination: destination(upstream), injection: upstream.issueText + upstream.injectionText,
+                destination: destination(upstream),
+                injection: upstream.answersHere ? upstream.ownAnswer : upstream.injectionText,
                 example: example(upstream, index))
         }
     }
 
     private func destination(_ upstream: UpstreamSettings) -> String? {
-        guard upstream.issue.isEmpty else { return "the proxy itself" }
+        guard !upstream.answersHere else { return "the proxy itself" }
         return upstream.url?.description ?? (upstream.host.wildcard ? nil : "https://\(upstream.host)")
     }
 

@@ -81,7 +81,9 @@ struct Doctor {
     /// The upstreams to check: of several with the same `host`, `url`, `proxy`, `tls` and `http2`, only the first, unless
     /// their keys are tried.
     private var upstreams: [UpstreamSettings] {
-        let wanted = configuration.upstreams.filter { names.isEmpty || names.contains($0.host.description) }
+        let wanted = configuration.upstreams.filter { !$0.answersHere }.filter {
+            names.isEmpty || names.contains($0.host.description)
+        }
         return wanted.reduce(into: []) { found, next in
             let isKnown = found.contains {
                 $0.host == next.host && $0.url == next.url && $0.proxy == next.proxy && $0.tls == next.tls

@@ -49,5 +49,8 @@ extension ClientSettings {
 }
 
 extension UpstreamSettings {
-    var secrets: [SecretSource] { injections.flatMap(\.secrets) + issue.flatMap { $0.secrets.compactMap(\.source) } }
+    var secrets: [SecretSource] {
+        injections.flatMap(\.secrets) + issue.flatMap { $0.secrets.compactMap(\.source) }
+            + (metadata?.authorization.map { [$0] } ?? [])
+    }
 }

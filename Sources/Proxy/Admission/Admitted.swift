@@ -26,6 +26,8 @@ struct Admitted {
     var credential = Credential.none
     /// Client of the placeholder in the answer to a token request; `nil` for other requests.
     var issued: String?
+    /// Whether the program got a token (`metadata`).
+    var exported = false
 
     enum Credential: Equatable {
         /// No credential is injected: the upstream has no entries, the method is TRACE, or the placeholder is missing.

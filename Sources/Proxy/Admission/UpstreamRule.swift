@@ -16,6 +16,8 @@ final class UpstreamRule: Sendable {
     let isConfined: Bool
     /// Whether this upstream covers only a part of its server.
     let isLimited: Bool
+    /// Whether the proxy answers itself, and forwards nothing: token requests (`issue`), questions for metadata.
+    let answersHere: Bool
 
     init(_ settings: UpstreamSettings, index: Int?, name: String? = nil) {
         self.settings = settings
@@ -29,6 +31,7 @@ final class UpstreamRule: Sendable {
         pathPrefix = Array((settings.url?.path ?? "").utf8)
         injection = InjectionRules(settings)
         isConfined = pathPrefix.contains { $0 != UInt8(ascii: "/") }
+        answersHere = settings.answersHere
         isLimited = isConfined || !settings.paths.isEmpty || !settings.fields.isEmpty
     }
 

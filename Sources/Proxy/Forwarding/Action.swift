@@ -14,8 +14,8 @@ enum Action {
     /// Refuse a wrong password now: the delay has ended.
     case refuseAfterDelay
     case answerAsLastRecipient
-    /// Answer a token request with this document.
-    indirect case issue([UInt8])
+    /// Answer a token request or a question for metadata.
+    indirect case answer(OwnAnswer)
     /// Answer CONNECT without dialling.
     indirect case connect(Authority, tls: TLSInside)
     /// Look at the program's first byte inside CONNECT.

@@ -13,6 +13,9 @@ extension Forwarder: UpstreamStreamDelegate {
     /// Sends the request to its upstream, for the first time or again.
     /// - Parameter newConnection: whether only a new connection may be used.
     func send(newConnection: Bool) {
+        if let rule = context.admitted.rule, rule.answersHere, let settings = rule.settings.metadata {
+            return perform(MetadataPhase.answer(settings, &context))
+        }
         guard let destination = context.admitted.destination, let to = context.upstream else {
             return perform(.fail(Problem(.internalError)))
         }

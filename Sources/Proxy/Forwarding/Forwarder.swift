@@ -114,9 +114,9 @@ final class Forwarder: ProgramStreamHandler, NextTurnHandler {
             let keeps = keepsConnection(behindOwn: false)
             return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context)
                 ? finish(keeping: keeps, stream.progress) : leave()
-        case .issue(let answer):
+        case .answer(let answer):
             let keeps = keepsConnection(behindOwn: stream.request.head.upgradeRequested)
-            return AnswerPhase.write(token: answer, keeping: keeps, &context)
+            return AnswerPhase.write(answer, keeping: keeps, &context)
                 ? finish(keeping: keeps, stream.progress) : leave()
         case .connect(let authority, let tls):
             context.exchange.connect(to: authority, tls: tls)

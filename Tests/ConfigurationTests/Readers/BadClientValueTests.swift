@@ -21,7 +21,7 @@ struct BadClientValueTests {
         "grant_type: client_credential":
             "5:17: clients.a.grant_type: write client_credentials, not \"client_credential\"",
         "grant_type: my grant":
-            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, saml2-bearer, token-exchange, github_app, or another grant's name or URI, not \"my grant\"",
+            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, saml2-bearer, token-exchange, github_app, aws, or another grant's name or URI, not \"my grant\"",
         "grant_type: token-exchange": "2:3: clients.a: `grant_type: token-exchange` needs `subject_token`",
         "grant_type: token-exchange\n    subject_token: ${SECRET}\n    params: {subject_token: x}":
             "7:14: clients.a.params: \"subject_token\" has a separate key: write `subject_token:` beside `params`",

@@ -141,6 +141,9 @@ enum AnswerPhase {
         let isGRPC = context.exchange.request.isGRPC
         context.ledger.note(problem, isGRPC: isGRPC)
         let rule = context.admitted.rule
+        if let kind = rule?.settings.metadata?.kind {
+            return write(MetadataPhase.answer(problem, kind), keeping: keeping, &context)
+        }
         if isGRPC {
             context.exchange.statusCame(problem.row.grpcStatus)
             return writeOwn(
@@ -172,12 +175,15 @@ enum AnswerPhase {
         }
     }
 
-    /// Writes the answer to a token request (RFC 6749, section 5.1).
+    /// Writes the answer to a token request, or of a metadata service. No cache may keep it.
     /// - Returns: `false` if the program is gone.
-    static func write(token answer: [UInt8], keeping: Bool, _ context: inout Context) -> Bool {
-        context.ledger.status = 200
-        return writeOwn(200, Array("OK".utf8), answer, keeping: keeping, &context) { output in
-            output.append("Content-Type: application/json\r\nCache-Control: no-store\r\nPragma: no-cache\r\n")
+    static func write(_ answer: OwnAnswer, keeping: Bool, _ context: inout Context) -> Bool {
+        context.ledger.status = answer.status
+        let phrase = Array(ReasonPhrase.of(answer.status).utf8)
+        return writeOwn(answer.status, phrase, answer.body, keeping: keeping, &context) { output in
+            output.append(line: "Content-Type: ", Array(answer.type.utf8))
+            output.append("Cache-Control: no-store\r\nPragma: no-cache\r\n")
+            output.append(Array(answer.fields.utf8))
         }
     }
 

@@ -9,13 +9,16 @@ import WireText
 /// forwarded.
 enum IssuePhase {
     static func run(_ context: inout Context) -> Action {
-        guard let rule = context.admitted.rule, !rule.settings.issue.isEmpty else { return .next }
+        guard let rule = context.admitted.rule, rule.answersHere else { return .next }
+        if rule.settings.metadata != nil { return MetadataPhase.run(&context) }
         guard context.stream.request.head.methodKind == .post else { return .fail(Problem(.tokenRequestMethod)) }
         if context.exchange.request.awaitsWholeBody { return WholeBody.collect(&context) }
         guard let body = context.stream.wholeBody(upTo: rule.settings.maxReplayBytes) else {
             return .fail(Problem(.tokenRequestMalformed))
         }
-        do throws(Problem) { return .issue(try answer(body, rule, &context)) } catch { return .fail(error) }
+        do throws(Problem) {
+            return .answer(OwnAnswer(body: try answer(body, rule, &context)))
+        } catch { return .fail(error) }
     }
 
     private static func answer(

@@ -111,7 +111,7 @@ enum RecordPhase {
         record.audit = audit(context)
         if let upstream = admitted.rule {
             record.upstream = upstream.name
-            record.rule = upstream.index
+            record.rule = upstream.settings.metadata == nil ? upstream.index : nil
             record.client = admitted.issued ?? upstream.settings.client
             if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
         }
@@ -158,6 +158,7 @@ enum RecordPhase {
     private static func audit(_ context: borrowing Context) -> RequestRecord.Audit? {
         if context.ledger.gaveCredential { return .given }
         if context.admitted.issued != nil { return .issued }
+        if context.admitted.exported { return .exported }
         // Denied: the proxy refused a request that was to get a credential, or refused it by a rule.
         guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
         return !context.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil
