@@ -30,10 +30,12 @@ struct TokenHelperTests {
         return (proxy, [try Repository.executable(), "token", "api", "--socket", socket, "--format", format] + more)
     }
 
-    private func script(_ name: String, _ words: [String]) throws -> String {
-        let path = try folder.write("#!/bin/sh\nexec \(words.joined(separator: " ")) \"$@\"\n", to: name)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
-        return path
+    /// The file is written by another process: a child of this one could hold it open for writing, and then it can't be
+    /// run (ETXTBSY, execve(2)).
+    private func script(_ name: String, _ words: [String]) async throws -> String {
+        let text = try folder.write("#!/bin/sh\nexec \(words.joined(separator: " ")) \"$@\"\n", to: name + ".text")
+        _ = try await ChildProcess.output(of: ["install", "-m", "755", text, folder.path(of: name)])
+        return folder.path(of: name)
     }
 
     private static func basic(_ user: String, _ password: String) -> String {
@@ -120,7 +122,7 @@ struct TokenHelperTests {
             try exchange.respond(isKnown ? 404 : 401, fields: [("WWW-Authenticate", "Basic realm=\"r\"")])
         }
         let (_, words) = try await helper("docker", "--user", "oauth2accesstoken")
-        _ = try script("docker-credential-heimdallr", words)
+        _ = try await script("docker-credential-heimdallr", words)
         let registry = String(origin.url.dropFirst("http://".count))
         let auth = try folder.write("{\"credHelpers\": {\"\(registry)\": \"heimdallr\"}}", to: "auth.json")
         let path = "\(folder.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"
