@@ -86,6 +86,26 @@ struct OwnOAuthTests {
         expectNoSecret(run)
     }
 
+    /// Go's library sends Basic form-encoded, and after a refusal again in the body; or a signed assertion.
+    @Test(arguments: ["client", "jwt"])
+    func `Go's own OAuth code gets a placeholder, and the API gets the token`(kind: String) async throws {
+        let program = directory.path(of: "own_oauth")
+        _ = try await ChildProcess.output(
+            of: ["go", "build", "-o", program, fixture("own_oauth.go")],
+            environment: ["GO111MODULE": "off", "GOPATH": "/usr/share/gocode"], within: .seconds(150))
+        let run = try await ChildProcess.run(
+            [
+                try Repository.executable(), "exec", "--serve", "--config", try configuration(), "--", program, kind,
+                "3",
+            ], environment: InterceptedProgram.clean.merging(["XDG_RUNTIME_DIR": directory.path]) { $1 },
+            within: .seconds(150))
+        #expect(run.output == "200\n200\n200\n", "\(run.transcript)")
+        let requests = origin.requests.filter { $0.target == "/x" }
+        #expect(requests.map { $0.values("Authorization") } == Array(repeating: ["Bearer real-token-0"], count: 3))
+        #expect(endpoint.requests.count == 1)
+        expectNoSecret(run)
+    }
+
     /// DPoP and a rotating refresh token underneath. A token lives for as many requests as the API takes.
     @Test func `a thousand requests of one placeholder outlive three tokens`() async throws {
         let endpoint = try TokenEndpoint { _, number in
