@@ -103,6 +103,37 @@ def databricks_sdk(count):
         print(200, flush=True)
 
 
+def mcp(count):
+    """Asks for a token only after a 401, and finds the token endpoint by the API's metadata."""
+    import asyncio
+
+    import httpx2
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+
+    class Storage:
+        tokens = information = None
+
+        async def get_tokens(self):
+            return self.tokens
+
+        async def set_tokens(self, tokens):
+            self.tokens = tokens
+
+        async def get_client_info(self):
+            return self.information
+
+        async def set_client_info(self, client_info):
+            self.information = client_info
+
+    async def run():
+        provider = ClientCredentialsOAuthProvider(API + "/x", Storage(), ID, SECRET)
+        async with httpx2.AsyncClient(auth=provider) as client:
+            for _ in range(count):
+                show(await client.get(API + "/x"))
+
+    asyncio.run(run())
+
+
 def mistaken(count):
     """Sends its placeholder to another host, by each way."""
     import requests
