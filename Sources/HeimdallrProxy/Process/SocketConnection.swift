@@ -1,4 +1,5 @@
 // Every pointer here lives for the one call it is passed to.
+import CLinux
 import Configuration
 import Glibc
 import Reactor
