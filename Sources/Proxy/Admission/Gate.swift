@@ -75,7 +75,7 @@ struct Gate {
         try route(head, bytes, situation, &admitted)
         guard let rule = admitted.rule else { throw Problem(.internalError) }
         // A page could post a form to a token endpoint.
-        if !rule.settings.issue.isEmpty, !rule.settings.browsers { try WebPage.refuse(bytes, head) }
+        if rule.issues, !rule.settings.browsers { try WebPage.refuse(bytes, head) }
         try Overrides.refuse(head, bytes, rule, admitted)
         if rule.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isMetadata(bytes[path]) {
             throw Problem(.signsInItself)
@@ -95,9 +95,9 @@ struct Gate {
 
         // Credential.
         admitted.credential = try rule.injection.judge(head, bytes, admitted.target)
-        if rule.settings.takesIssued { try open(head, bytes, rule, admitted) }
+        if rule.takesIssued { try open(head, bytes, rule, admitted) }
         // Where the proxy answers itself, nothing leaves.
-        if rule.settings.issue.isEmpty {
+        if !rule.issues {
             try placeholders?.refuse(head, bytes, rule.injection, admitted, isThere: hasPlaceholder)
         }
         return .forward

@@ -18,6 +18,10 @@ final class UpstreamRule: Sendable {
     let isLimited: Bool
     /// Whether the proxy answers itself, and forwards nothing: token requests (`issue`), questions for metadata.
     let answersHere: Bool
+    /// Whether token requests are answered (`issue`), and whether issued placeholders are replaced. Asked of each request: a
+    /// computed property of the settings would copy them.
+    let issues: Bool
+    let takesIssued: Bool
 
     init(_ settings: UpstreamSettings, index: Int?, name: String? = nil) {
         self.settings = settings
@@ -32,6 +36,8 @@ final class UpstreamRule: Sendable {
         injection = InjectionRules(settings)
         isConfined = pathPrefix.contains { $0 != UInt8(ascii: "/") }
         answersHere = settings.answersHere
+        issues = !settings.issue.isEmpty
+        takesIssued = settings.takesIssued
         isLimited = isConfined || !settings.paths.isEmpty || !settings.fields.isEmpty
     }
 

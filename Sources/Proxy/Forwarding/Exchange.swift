@@ -42,7 +42,7 @@ struct Exchange {
     mutating func forward(_ admitted: Admitted) {
         request.replaysUnauthorized = admitted.rule?.settings.onUnauthorized == .replay
         request.offersUpgrade = admitted.upgrade != nil
-        let isRead = request.offersUpgrade || admitted.rule?.settings.issue.isEmpty == false
+        let isRead = request.offersUpgrade || admitted.rule?.issues == true
         request.awaitsWholeBody = isRead && request.framing.hasContent
         if admitted.isLast, !admitted.staysIfIgnored { request.keepsAlive = false }
     }

@@ -80,7 +80,7 @@ enum WholeBody {
     }
 
     private static func tooLong(_ context: Context) -> Problem {
-        if context.admitted.rule?.settings.issue.isEmpty == false { return Problem(.tokenRequestTooLarge) }
+        if context.admitted.rule?.issues == true { return Problem(.tokenRequestTooLarge) }
         // A signing with a payload needs no digest.
         let lacksDigest = context.signing.map { $0.payload == nil } ?? false
         return Problem(lacksDigest ? .bodyNotSignable : .upgradeBodyTooLarge)
