@@ -1,3 +1,5 @@
+import WireText
+
 /// Writes an export request: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in binary form.
 /// Numbers in the code are those of the message's fields.
 enum TracesRequest {
