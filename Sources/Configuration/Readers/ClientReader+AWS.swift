@@ -4,9 +4,7 @@ import Heimdallr
 extension ClientReader {
     func readAWS(_ grant: Grant?) -> AWSSettings? {
         let region = section.value("region", SigV4Reader.region)
-        let id = section.textOrSecret("access_key_id", rule: InjectedValue.word)
-        let secret = section.secret("secret_access_key", rule: InjectedValue.fieldValue)
-        let session = section.secret("session_token", rule: InjectedValue.word)
+        let (id, secret, session) = SigV4Reader.accessKeys(section)
         let token = section.secret("web_identity_token", audience: "sts.amazonaws.com")
         let role = section.value("role_arn") { text throws(BadValue) in
             try Grammar.checked(
@@ -14,8 +12,8 @@ extension ClientReader {
                 BadValue("write the role's ARN, such as arn:aws:iam::123456789012:role/NAME", matching: "^arn:.+:role/")
             )
         }
-        section.tell("role_session_name", usually: "heimdallr")
-        let name = section.value("role_session_name", Grammar.printable)
+        var name = AWSSettings.usualSessionName
+        section.read("role_session_name", into: &name, Grammar.printable)
         let externalID = section.value("external_id", Grammar.printable)
         let duration = section.value("duration", Grammar.duration(.seconds(900)...Section.day * 3 / 2))
         guard grant == .aws, let region else { return nil }
@@ -24,8 +22,7 @@ extension ClientReader {
         if let id, let secret { identity = .keys(id: id, secret: secret, session: session) }
         guard let identity else { return nil }
         var settings = AWSSettings(identity: identity, region: region, role: role)
-        settings.sessionName = name ?? settings.sessionName
-        (settings.externalID, settings.duration) = (externalID, duration)
+        (settings.sessionName, settings.externalID, settings.duration) = (name, externalID, duration)
         return settings
     }
 

@@ -10,10 +10,10 @@ extension ClientReader {
     private static let typeURN = "urn:ietf:params:oauth:token-type:"
     private static let typeNames = ["access_token", "refresh_token", "id_token", "saml1", "saml2", "jwt"]
 
-    /// Whether the assertion or token alone may identify the client. Then `client_id` is optional (RFC 7521, section
-    /// 4.1; RFC 8693, section 2.1).
+    /// Whether the grant knows no `client_id`, or the assertion or token alone may identify the client. Then `client_id` is
+    /// optional (RFC 7521, section 4.1; RFC 8693, section 2.1).
     var mayOmitClientID: Bool {
-        settings.grantType == .aws
+        !settings.grantType.hasClientID
             || settings.grantType.carriesAssertion
                 && !["client_secret", "client_key", "token_endpoint_auth_method"].contains(where: section.has)
     }

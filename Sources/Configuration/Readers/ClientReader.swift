@@ -31,12 +31,8 @@ struct ClientReader {
         }
         if grant == nil { reader.checkNeeds() }
         reader.checkPlaintext()
-        if let aws = reader.settings.aws, reader.settings.tokenEndpoint == nil {
-            reader.settings.tokenEndpoint = aws.endpoint
-        }
-        if let app = reader.settings.githubApp {
-            reader.settings.tokenEndpoint = GitHubAppGrant.tokenEndpoint(api: app.api, installation: app.installation)
-        }
+        let settings = reader.settings
+        reader.settings.tokenEndpoint = settings.tokenEndpoint ?? settings.grantType.endpoint(settings)
         return reader.settings
     }
 

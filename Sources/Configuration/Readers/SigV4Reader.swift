@@ -47,10 +47,17 @@ enum SigV4Reader {
         return found
     }
 
+    /// Reads access keys. The caller reports missing ones.
+    static func accessKeys(_ section: Section) -> (id: SecretSource?, secret: SecretSource?, token: SecretSource?) {
+        (
+            section.textOrSecret("access_key_id", rule: InjectedValue.word),
+            section.secret("secret_access_key", rule: InjectedValue.fieldValue),
+            section.secret("session_token", rule: InjectedValue.word)
+        )
+    }
+
     private static func keys(_ section: Section) -> SigV4Settings.Credentials? {
-        let id = section.textOrSecret("access_key_id", rule: InjectedValue.word)
-        let secret = section.secret("secret_access_key", rule: InjectedValue.fieldValue)
-        let token = section.secret("session_token", rule: InjectedValue.word)
+        let (id, secret, token) = accessKeys(section)
         guard section.has("access_key_id"), section.has("secret_access_key") else {
             section.diagnostics.error(
                 section.position,

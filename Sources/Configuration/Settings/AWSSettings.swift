@@ -11,11 +11,12 @@ public struct AWSSettings: Sendable, Equatable {
     public var region: String
     /// ARN of the role to take; `nil`: the keys' own session.
     public var role: String?
-    public var sessionName = "heimdallr"
+    public var sessionName = usualSessionName
     public var externalID: String?
     /// Wanted life of the keys; `nil`: AWS's default.
     public var duration: Duration?
 
+    static let usualSessionName = "heimdallr"
     static let keys = [
         "region", "access_key_id", "secret_access_key", "session_token", "web_identity_token", "role_arn",
         "role_session_name", "external_id", "duration",

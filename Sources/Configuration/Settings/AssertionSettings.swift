@@ -44,6 +44,8 @@ public struct GitHubAppSettings: Sendable, Equatable {
     public var repositories: [String] = []
     public var permissions: [NameValue] = []
 
+    var endpoint: String { GitHubAppGrant.tokenEndpoint(api: api, installation: installation) }
+
     static let usualAPI = "https://api.github.com"
     static let keys = ["key", "installation", "api", "repositories", "permissions"]
 

@@ -16,6 +16,10 @@ extension ClientSettings {
         var carriesAssertion = false
         /// Whether the server has a token endpoint for this grant, at which clients authenticate.
         var hasTokenEndpoint = true
+        /// Whether the server knows the client by a `client_id`.
+        var hasClientID = true
+        /// Token endpoint that follows from the grant's own keys.
+        var endpoint: @Sendable (ClientSettings) -> String? = { _ in nil }
         /// Keys that only those grants have that list them.
         var keys: [String] = []
         var required: [String] = []
@@ -111,12 +115,14 @@ extension ClientSettings.GrantType {
     }
 
     public static let githubApp: Self = .init(
-        name: "github_app", hasTokenEndpoint: false, keys: GitHubAppSettings.keys, required: ["key", "installation"],
-        check: { $0.checkGitHubApp() }
+        name: "github_app", hasTokenEndpoint: false, endpoint: { $0.githubApp?.endpoint }, keys: GitHubAppSettings.keys,
+        required: ["key", "installation"], check: { $0.checkGitHubApp() }
     ) { settings, secret, _ in settings.githubApp?.grant(secret) ?? GitHubAppGrant(key: secret(nil)) }
 
     public static let aws: Self = .init(
-        name: "aws", hasTokenEndpoint: false, keys: AWSSettings.keys, required: ["region"], check: { $0.checkAWS() }
+        name: "aws", hasTokenEndpoint: false, hasClientID: false, endpoint: { $0.aws?.endpoint },
+        keys: AWSSettings.keys,
+        required: ["region"], check: { $0.checkAWS() }
     ) { settings, secret, _ in
         settings.aws?.grant(secret) ?? AWSGrant(.webIdentity(secret(nil)), region: "")
     }
