@@ -254,6 +254,15 @@ import WireText
             code, message: words(for: code), systemError: systemError, sawResponse: sawResponse, verdict: verdict)
     }
 
+    /// Returns a failure before the request, as the next proxy's if one is at fault. TLS faults in its tunnel have other
+    /// kinds than these.
+    final func blaming(_ error: TransportError) -> TransportError {
+        guard hop.address != nil, error.kind.isOfPeer || error.kind == .aborted || error.kind == .proxy else {
+            return error
+        }
+        return proxyError(error)
+    }
+
     /// Returns a failure before the request as the next proxy's, with the proxy's answer.
     final func proxyError(_ error: TransportError, lacksTicket: Bool = false) -> TransportError {
         hop.noteRefusal(dialogue.status)

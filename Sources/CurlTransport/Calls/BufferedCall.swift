@@ -94,11 +94,7 @@ import WireText
         }
         if !progress.isSent { approach?.failed() }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
-        // Before sending, failures with `isOfPeer` are the next proxy's. TLS faults in its tunnel have other kinds.
-        let isProxyAtFault =
-            hop.address != nil && !progress.isSent
-            && (error.kind.isOfPeer || error.kind == .aborted || error.kind == .proxy)
-        return .transport(isProxyAtFault ? proxyError(error) : error)
+        return .transport(progress.isSent ? error : blaming(error))
     }
 
     /// The next proxy's 407 in place of an answer: only a proxy answers so (RFC 9110, section 15.5.8).

@@ -29,9 +29,6 @@ extension Carrier {
     /// Returns the error of a failed dial. With a next proxy, kinds that only the proxy can cause become `proxy`.
     func dialError(for code: CURLcode) -> TransportError {
         approach?.failed()
-        let error = error(for: code)
-        let isProxyAtFault =
-            hop.address != nil && (error.kind.isOfPeer || error.kind == .aborted || error.kind == .proxy)
-        return isProxyAtFault ? proxyError(error) : error
+        return blaming(error(for: code))
     }
 }
