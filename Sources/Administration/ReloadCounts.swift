@@ -70,37 +70,36 @@ public final class ReloadCounts: Sendable {
 extension MetricsPage {
     func writeReloads(_ output: inout PrometheusText) {
         let counts = reloads.snapshot
-        func things(_ name: (ReloadCounts.Thing) -> String?) -> [(name: String, counts: ReloadCounts.Counts)] {
-            counts.compactMap { thing, count in name(thing).map { ($0, count) } }.sorted { $0.name < $1.name }
+        /// - Parameters:
+        ///   - words: values of `result` for a good and a bad outcome.
+        ///   - name: value of `label`; `nil` for a thing of another family.
+        func write(
+            _ family: String, _ help: String, _ label: String, _ words: (good: String, bad: String),
+            _ name: (ReloadCounts.Thing) -> String?
+        ) {
+            let things = counts.compactMap { thing, count in name(thing).map { ($0, count) } }.sorted { $0.0 < $1.0 }
+            output.family(
+                family, .counter, help,
+                things.flatMap { name, count in
+                    [
+                        .init([label: name, "result": words.good], count.good),
+                        .init([label: name, "result": words.bad], count.bad),
+                    ]
+                })
         }
-        let files = things { if case .file(let path) = $0 { path } else { nil } }
-        let commands = things { if case .command(let program) = $0 { program } else { nil } }
-        output.family(
-            "heimdallr_file_reloads_total", .counter,
-            "Changed files of secrets, keys and certificates, by result: taken or refused.",
-            files.flatMap {
-                [
-                    .init(["file": $0.name, "result": "taken"], $0.counts.good),
-                    .init(["file": $0.name, "result": "refused"], $0.counts.bad),
-                ]
-            })
-        output.family(
-            "heimdallr_secret_command_runs_total", .counter, "Runs of commands that print a secret, by result.",
-            commands.flatMap {
-                [
-                    .init(["command": $0.name, "result": "ok"], $0.counts.good),
-                    .init(["command": $0.name, "result": "failed"], $0.counts.bad),
-                ]
-            })
-        let servers = things { if case .server(let name) = $0 { name } else { nil } }
-        output.family(
-            "heimdallr_secret_requests_total", .counter, "Readings of secrets that servers hand out, by result.",
-            servers.flatMap {
-                [
-                    .init(["from": $0.name, "result": "ok"], $0.counts.good),
-                    .init(["from": $0.name, "result": "failed"], $0.counts.bad),
-                ]
-            })
+        write(
+            "heimdallr_file_reloads_total",
+            "Changed files of secrets, keys and certificates, by result: taken or refused.", "file",
+            ("taken", "refused")
+        ) { if case .file(let path) = $0 { path } else { nil } }
+        write(
+            "heimdallr_secret_command_runs_total", "Runs of commands that print a secret, by result.", "command",
+            ("ok", "failed")
+        ) { if case .command(let program) = $0 { program } else { nil } }
+        write(
+            "heimdallr_secret_requests_total", "Readings of secrets that servers hand out, by result.", "from",
+            ("ok", "failed")
+        ) { if case .server(let name) = $0 { name } else { nil } }
         let configuration = counts[.configuration] ?? ReloadCounts.Counts()
         output.family(
             "heimdallr_configuration_reloads_total", .counter,
