@@ -8,8 +8,9 @@ enum Phase {
     case identify
     /// Decides by the head whether the request may pass, and finds its upstream: `Gate.admit`.
     case admit
-    /// Answers a token request (`issue`). For other requests the phase *token* follows at once, which gets the credential: a
-    /// token of the client or of one caller, or keys and the body's digest for SigV4.
+    /// Answers a token request (`issue`), or a question for metadata that needs no token. For other requests the phase
+    /// *token* follows at once, which gets the credential: a token of the client or of one caller, or keys and the body's
+    /// digest for SigV4.
     case issue
 }
 
@@ -20,6 +21,7 @@ extension Forwarder {
         var action = phase == .identify ? IdentifyPhase.run(&context) : .next
         if case .next = action, phase != .issue { action = AdmitPhase.run(&context) }
         if case .next = action { action = IssuePhase.run(&context) }
+        if case .next = action { action = MetadataPhase.run(&context) }
         if case .next = action { action = TokenPhase.run(&context) }
         if case .next = action { send(newConnection: false) } else { perform(action) }
     }

@@ -173,7 +173,7 @@ extension MetadataQuestion {
             return .known(.init(type: "text/plain", body: Array(session.utf8), fields: field))
         }
         guard request.method == "GET" else { return wrongMethod }
-        guard request.field("x-aws-ec2-metadata-token") == session else {
+        guard !session.isEmpty, request.field("x-aws-ec2-metadata-token") == session else {
             return .refused(.init(status: 401, code: "Unauthorized", sentence: "ask PUT /latest/api/token first"))
         }
         switch request.path {

@@ -9,8 +9,7 @@ import WireText
 /// forwarded.
 enum IssuePhase {
     static func run(_ context: inout Context) -> Action {
-        guard let rule = context.admitted.rule, rule.answersHere else { return .next }
-        if rule.settings.metadata != nil { return MetadataPhase.run(&context) }
+        guard let rule = context.admitted.rule, rule.issues else { return .next }
         guard context.stream.request.head.methodKind == .post else { return .fail(Problem(.tokenRequestMethod)) }
         if context.exchange.request.awaitsWholeBody { return WholeBody.collect(&context) }
         guard let body = context.stream.wholeBody(upTo: rule.settings.maxReplayBytes) else {
@@ -30,8 +29,8 @@ enum IssuePhase {
         let values = rule.index.map { context.installed.plan.fixed[$0] } ?? []
         let entry = try choose(among: rule.settings.issue, request) { entry, part, text in
             guard rule.settings.issue[entry].secrets[part].source != nil else { return true }
-            guard let text, case .value(let secret)? = values[2 * entry + part]?.current() else { return false }
-            return secret.withSpan { ConstantTime.isEqual([UInt8](copying: $0), Array(text.utf8)) }
+            guard let text else { return false }
+            return values[2 * entry + part]?.current()?.isText(text) ?? false
         }
         let seconds = entry.expiresIn.components.seconds
         guard let seal = context.installed.plan.placeholders?.seal,

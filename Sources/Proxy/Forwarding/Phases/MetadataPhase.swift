@@ -13,7 +13,9 @@ enum MetadataPhase {
 
     /// - Returns: `.next` for a rule of another kind, and for a question that needs a token.
     static func run(_ context: inout Context) -> Action {
-        guard let rule = context.admitted.rule, let settings = rule.settings.metadata else { return .next }
+        guard let rule = context.admitted.rule, rule.answersHere, let settings = rule.settings.metadata else {
+            return .next
+        }
         switch question(settings, rule, context) {
         case .known(var answer):
             answer.marked(as: settings.kind)
@@ -53,25 +55,26 @@ enum MetadataPhase {
     private static func question(
         _ settings: MetadataSettings, _ rule: UpstreamRule, _ context: borrowing Context
     ) -> MetadataQuestion {
-        let request = context.stream.request.with { head, bytes in MetadataRequest(head, bytes) }
+        let request = context.stream.request.with { head, bytes in
+            MetadataRequest(head, bytes, context.admitted.target)
+        }
         return MetadataQuestion(request, settings, session: session) { text in
             let values = rule.index.map { context.installed.plan.fixed[$0] } ?? []
-            guard case .value(let secret)? = values.last??.current() else { return false }
-            return secret.withSpan { ConstantTime.isEqual([UInt8](copying: $0), Array(text.utf8)) }
+            return values.last??.current()?.isText(text) ?? false
         }
     }
 }
 
 extension MetadataRequest {
-    init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        let target = bytes[head.target].text
-        // In absolute form, behind the authority.
-        let path = target.hasPrefix("/") ? target[...] : target.drop { $0 != ":" }.dropFirst(3).drop { $0 != "/" }
-        let parts = path.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let plain = String(parts.first ?? "/")
+    init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) {
+        var parts: [Substring] = []
+        if case .path(let path) = target {
+            parts = bytes[path].text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        }
+        let path = parts.first.map(String.init) ?? ""
         self.init(
-            method: bytes[head.method].text, path: PercentEncoding.uri.decode(plain.utf8) ?? plain)
-        if path.isEmpty { self.path = "/" }
+            method: bytes[head.method].text,
+            path: path.isEmpty ? "/" : PercentEncoding.uri.decode(path.utf8) ?? path)
         if parts.count > 1 { parameters = FormText.fields(Array(parts[1].utf8)) ?? [:] }
         for field in head.fields {
             fields[bytes[field.name].text.lowercased(), default: []].append(bytes[field.value].text)
