@@ -32,7 +32,7 @@ public indirect enum RemoteSecret: Sendable, Hashable, CustomStringConvertible {
     public static let githubURL = "ACTIONS_ID_TOKEN_REQUEST_URL"
     public static let githubToken = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 
-    /// Whether the answer is made for a recipient. It may have no name yet.
+    /// Recipient of the answer; empty: the reader has to name it; `nil`: the answer is for nobody in particular.
     var audience: String? {
         get {
             switch self {

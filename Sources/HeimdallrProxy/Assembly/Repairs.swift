@@ -45,26 +45,26 @@ final class Repairs: Sendable {
     private func tell(_ clients: [Heimdallr]?) { for client in clients ?? [] { client.credentialsChanged() } }
 }
 
-/// The commands of one client. Their output is read at intervals, and may be outdated when the server refuses it. Any
-/// thread.
-final class RefusedCommands: Sendable {
-    private let commands: [LiveSecret]
+/// The secrets of one client that commands print and servers hand out. The last one read may be outdated when the
+/// authorization server refuses it. Any thread.
+final class RefusedSecrets: Sendable {
+    private let secrets: [LiveSecret]
     private let readAt = Mutex<ContinuousClock.Instant?>(nil)
-    /// Shortest time between two readings. Each run of a command may give another output, and so a token request.
+    /// Shortest time between two readings. Each reading may give another secret, and so a token request.
     private static let pause = Duration.seconds(60)
 
     init(_ settings: ClientSettings, _ secrets: SecretCache) {
-        commands = settings.allSecrets.filter(\.isReadByProxy).map(secrets.secret)
+        self.secrets = settings.allSecrets.filter(\.isReadByProxy).map(secrets.secret)
     }
 
-    /// Reads the commands' output again. Returns at once.
+    /// Reads the secrets again. Returns at once.
     func refused() {
         let isDue = readAt.withLock { readAt in
             let isDue = readAt.map { .now - $0 >= Self.pause } ?? true
             if isDue { readAt = .now }
             return isDue
         }
-        guard isDue, !commands.isEmpty else { return }
-        Task { [commands] in for command in commands { await command.refresh() } }
+        guard isDue, !secrets.isEmpty else { return }
+        Task { [secrets] in for secret in secrets { await secret.refresh() } }
     }
 }

@@ -54,7 +54,7 @@ struct RunningClient: Sendable {
         notes = TokenRequestNotes()
         connections = ConnectionCounts()
         store = ClientStore(shared.stores.tokens, isHeld: isHeld)
-        let commands = RefusedCommands(settings, shared.secrets)
+        let held = RefusedSecrets(settings, shared.secrets)
         heimdallr = try ClientAssembly(
             settings: settings, configuration: configuration, secrets: shared.secrets,
             material: shared.files.tls[.init(settings.tls, extra: trustAnchors)], counts: connections,
@@ -65,7 +65,7 @@ struct RunningClient: Sendable {
                 tokens?.record(report)
                 EventLog.write(report, to: logger)
                 traces.tokenRequested(report, notes)
-                if report.result == .refused { commands.refused() }
+                if report.result == .refused { held.refused() }
             })
         file = settings.file.map { [heimdallr] in
             TokenFile($0, heimdallr, shared.logger, exported: shared.exported)
